@@ -13,15 +13,15 @@ from msgspec import Struct
 
 from benchmarks.big_store import open_store
 from benchmarks.servers import Place
-from molecule_core.ground.limits import Limits
-from molecule_core.org.model import Org, Pulse, Status, Workspace
+from molecule_core.common.limits import Limits
+from molecule_core.org.model import Heartbeat, Org, Workspace, WorkspaceStatus
 from molecule_core.store.queries import load_queries
 
 SEATS, DEPARTMENT = 100_000, 500
 _LED = 7
 _HEARD_OF = 10
 _FIRST_MICROSECOND = 1_790_000_000_000_000
-_PULSE = Pulse(heard_at=_FIRST_MICROSECOND, active_tasks=1, uptime_seconds=3600, current_task="Reading the report")
+_PULSE = Heartbeat(heard_at=_FIRST_MICROSECOND, active_tasks=1, uptime_seconds=3600, current_task="Reading the report")
 _CARD = (
     '{"name":"%s","description":"Reads what comes in and answers it","version":"1.0.0",'
     '"skills":[{"id":"read","name":"Reading"}]}'
@@ -49,7 +49,7 @@ def fill(place: Place) -> BigOrg:
     return BigOrg(ids, ids[:last:DEPARTMENT], ids[last : last + depth])
 
 
-def store(place: Place, seats: Sequence[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
+def store(place: Place, seats: Sequence[Workspace], pulses: Iterable[tuple[str, Heartbeat]]) -> None:
     """Makes a store with one organisation of these seats."""
     asyncio.run(_make_empty(place))
     queries = load_queries("sqlite")
@@ -98,7 +98,7 @@ def seat(number: int, parent_id: str | None, *, heard: bool) -> Workspace:
         delivery_mode="poll",
         url=None,
         agent_card=_CARD % name if heard else None,
-        status=Status.ONLINE if heard else Status.AWAITING_AGENT,
+        status=WorkspaceStatus.ONLINE if heard else WorkspaceStatus.AWAITING_AGENT,
         external=True,
         tier=1,
         max_concurrent_tasks=1,

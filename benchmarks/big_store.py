@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from benchmarks.figures import Failed, Say
 from benchmarks.machine import WORK
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import KIND_PEER, KIND_USER, RECEIVE, SEND, Activity
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.limits import Limits
+from molecule_core.messages.model import KIND_PEER, KIND_USER, TYPE_RECEIVE, TYPE_SEND, Activity
 from molecule_core.store.queries import load_queries, load_schema
-from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
+from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
 
 # Raise it when the rows made here change: stores that were filled before are then filled anew.
 _EDITION = "1"
@@ -141,7 +141,9 @@ async def _make_empty(path: Path) -> None:
 def open_store(path: Path) -> SqliteStore:
     """The product's store on a file, not yet opened."""
     clock = SystemClock()
-    return SqliteStore(path, clock=clock, ids=Ids(clock, SystemRandomness()), limits=Limits(), ring=lambda _keys: None)
+    return SqliteStore(
+        path, clock=clock, ids=IdGenerator(clock, SystemRandomness()), limits=Limits(), notify=lambda _keys: None
+    )
 
 
 def _activities(rows: int, say: Say) -> Iterator[Activity]:
@@ -172,7 +174,7 @@ def _activity(row: int, seq: int, receiver: str, sender: str, text: str) -> Acti
         inbound_no=seq - seq // 4 if inbound else None,
         chat=int(from_user),
         size=len(message) + 30,
-        activity_type=RECEIVE if inbound else SEND,
+        activity_type=TYPE_RECEIVE if inbound else TYPE_SEND,
         method="message/send",
         kind=(KIND_USER if from_user else KIND_PEER) if inbound else None,
         intent="request",

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, BrowserContext, async_playwright
 from benchmarks.figures import Failed
 from benchmarks.machine import WORK, cpu_of, family_of
 from benchmarks.servers import START_SECONDS, STOP_SECONDS, Place, Server
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.canvas.browser_binary import find_browser
 
 _FLAGS = (
@@ -97,7 +97,7 @@ class Person:
 
     async def enter(self) -> None:
         """Opens the link."""
-        async with Api(f"http://127.0.0.1:{self._server.port}", self._place.admin_token()) as api:
+        async with ApiClient(f"http://127.0.0.1:{self._server.port}", self._place.admin_token()) as api:
             org_id = (await api.get("/orgs"))[0]["id"]
             link = (await api.post(f"/orgs/{org_id}/login-links", {"person_id": None}))["url"]
         self._log_in = await self._driver.new_context()

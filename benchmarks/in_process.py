@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 
 from benchmarks.servers import START_SECONDS, Place
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
-from molecule_core.serving import HttpServer
+from molecule_core.common.limits import Limits
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
+from molecule_core.server.listener import HttpListener
 
 ADMIN_TOKEN = "bench-" + "a" * 32
 
@@ -32,7 +32,7 @@ async def server_here(place: Place, admin_token: str, limits: Limits) -> AsyncIt
         port: int = listener.getsockname()[1]
         server = Server(Settings(port=port, state_dir=str(place.folder), limits=limits), admin_token=admin_token)
         await server.open()
-        http = HttpServer(server)
+        http = HttpListener(server)
         serving = asyncio.create_task(http.serve(sockets=[listener]))
         try:
             async with asyncio.timeout(START_SECONDS):

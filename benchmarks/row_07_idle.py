@@ -23,7 +23,7 @@ from benchmarks.load import Seat
 from benchmarks.machine import allow_files, median, memory_of
 from benchmarks.seats import make_seats
 from benchmarks.servers import Place, Server, molecule, new_place
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 
 _FIRST, _AGENTS, _FEW = 100, 2000, 500
 _COUNTED = 200

@@ -16,11 +16,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.figures import Failed, Figure, Options, Say
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from molecule_core.instructions import rules
-from molecule_core.instructions.model import Choice, Facts, Form, Seat
+from molecule_core.instructions.builtin_templates import builtin_catalogue
+from molecule_core.instructions.model import AgentProfile, MessageContext, TemplateVersionRef, Verbosity
 from molecule_core.instructions.render import Renderer
-from molecule_core.instructions.seeds import seeded
 
 _MESSAGES, _FEW = 20_000, 4_000
 _SEATS = 100
@@ -29,14 +29,14 @@ _PEER = "0197f3a2-7c1e-7b10-8c3a-2f6d5a9b1e77"
 # The CPU of one message over the full path, by row 1 on the machine that the table was made on.
 _MESSAGE_US = 110.0
 
-Told = tuple[Seat, Choice, Form, Facts]
+Told = tuple[AgentProfile, TemplateVersionRef, Verbosity, MessageContext]
 
 
 def measure(options: Options, say: Say) -> list[Figure]:
     """The row's figures."""
     count = _FEW if options.quick else _MESSAGES
-    renderer = Renderer(seeded(), public_url="http://127.0.0.1:8080", limits=Limits())
-    messages = {form: _messages(renderer, form, count) for form in (Form.COMPACT, Form.FULL)}
+    renderer = Renderer(builtin_catalogue(), public_url="http://127.0.0.1:8080", limits=Limits())
+    messages = {form: _messages(renderer, form, count) for form in (Verbosity.COMPACT, Verbosity.FULL)}
     costs: dict[str, list[float]] = {}
     for number in range(options.rounds + 1):
         for name, cost in _round(renderer, messages).items():
@@ -55,21 +55,21 @@ def measure(options: Options, say: Say) -> list[Figure]:
     ]
 
 
-def _messages(renderer: Renderer, form: Form, count: int) -> list[Told]:
+def _messages(renderer: Renderer, form: Verbosity, count: int) -> list[Told]:
     seats = [
-        Seat(f"workspace-{number}", "org", _RUNTIMES[number % 3], None, rules.KNOWN_TOOLS, known_tools=True)
+        AgentProfile(f"workspace-{number}", "org", _RUNTIMES[number % 3], None, rules.KNOWN_TOOLS, has_tool_list=True)
         for number in range(_SEATS)
     ]
     made = []
     for number in range(count):
         seat = seats[number % _SEATS]
-        made.append((seat, renderer.choose(seat, "", number), form, _facts(number)))
+        made.append((seat, renderer.choose_version(seat, "", number), form, _facts(number)))
     return made
 
 
-def _facts(number: int) -> Facts:
+def _facts(number: int) -> MessageContext:
     user = number % 2 == 0
-    return Facts(
+    return MessageContext(
         kind="canvas_user" if user else "peer_agent",
         intent="request",
         peer_id="" if user else _PEER,
@@ -81,23 +81,23 @@ def _facts(number: int) -> Facts:
     )
 
 
-def _round(renderer: Renderer, messages: dict[Form, list[Told]]) -> dict[str, float]:
+def _round(renderer: Renderer, messages: dict[Verbosity, list[Told]]) -> dict[str, float]:
     render = renderer.render
-    compact, full = messages[Form.COMPACT], messages[Form.FULL]
+    compact, full = messages[Verbosity.COMPACT], messages[Verbosity.FULL]
     return {
         "compact": _each(compact, render),
         "full": _each(full, render),
-        "choose": _each([(seat, "activity", 7) for seat, *_ in compact], renderer.choose),
+        "choose": _each([(seat, "activity", 7) for seat, *_ in compact], renderer.choose_version),
         "facts": _each([(number,) for number in range(len(compact))], _facts),
-        "compact anew": _each(compact, renderer.anew),
-        "full anew": _each(full, renderer.anew),
+        "compact anew": _each(compact, renderer.render_uncached),
+        "full anew": _each(full, renderer.render_uncached),
         "new card": _each(_new_cards(renderer, full[: len(full) // 10]), render),
     }
 
 
 def _new_cards(renderer: Renderer, messages: Sequence[Told]) -> list[Told]:
     """The same messages to agents each of which has a card like no other; no card is remembered from before."""
-    renderer.forget()
+    renderer.clear_caches()
     for told in messages[:_SEATS]:
         renderer.render(*told)
     return [

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from benchmarks.figures import Failed, Figure, Options, Say
-from molecule_core.agent.home import BUDGET, Home, HomeFile
-from molecule_core.agent.prompt import Assembly, Inputs
-from molecule_core.agent.prompt_peers import Peer
+from molecule_core.agent.prompt.assembly import PromptAssembler, PromptInputs
+from molecule_core.agent.prompt.home import DEFAULT_BUDGET_TOKENS, Home, HomeFile
+from molecule_core.agent.prompt.peers import PromptPeer
 
 _PEERS, _CHANGES, _FEW = 1000, 400, 100
 _ROOMY = 1_000_000
@@ -40,38 +40,38 @@ def measure(options: Options, say: Say) -> list[Figure]:
     ]
 
 
-def _inputs(budget: int) -> Inputs:
+def _inputs(budget: int) -> PromptInputs:
     peers = tuple(
         _peer(number, "Looks things up in papers and on the web, and writes short reports with sources.")
         for number in range(_PEERS)
     )
     own = HomeFile("system-prompt.md", "You are a developer PM. You coordinate a team.\n" * 20)
-    return Inputs(home=Home(prompts=(own,), budget=budget), workspace_id="own", peers=peers)
+    return PromptInputs(home=Home(prompts=(own,), budget=budget), workspace_id="own", peers=peers)
 
 
-def _peer(number: int, description: str) -> Peer:
+def _peer(number: int, description: str) -> PromptPeer:
     skills = tuple(f"skill {each}: does thing number {each} with great care and some tools" for each in range(3))
-    return Peer(f"0197f3a2-7c1e-7b10-8c3a-{number:012x}", f"Research {number}", "online", description, skills)
+    return PromptPeer(f"0197f3a2-7c1e-7b10-8c3a-{number:012x}", f"Research {number}", "online", description, skills)
 
 
 def _round(changes: int) -> dict[str, float]:
-    roomy, default = _inputs(_ROOMY), _inputs(BUDGET)
-    found = {"cold": _least(5, lambda _: Assembly(roomy).prompt().text)}
-    found["cold, default"] = _least(5, lambda _: Assembly(default).prompt().text)
-    kept, kept_default = Assembly(roomy), Assembly(default)
+    roomy, default = _inputs(_ROOMY), _inputs(DEFAULT_BUDGET_TOKENS)
+    found = {"cold": _least(5, lambda _: PromptAssembler(roomy).build_prompt().text)}
+    found["cold, default"] = _least(5, lambda _: PromptAssembler(default).build_prompt().text)
+    kept, kept_default = PromptAssembler(roomy), PromptAssembler(default)
     found["one"] = _least(changes, lambda number: _changed(kept, number))
     found["one, default"] = _least(changes, lambda number: _changed(kept_default, number))
-    _ = kept.prompt().hash
+    _ = kept.build_prompt().hash
     _changed(kept, 0)
-    prompt = kept.prompt()
+    prompt = kept.build_prompt()
     found["hash"] = _least(1, lambda _: prompt.hash)
     return found
 
 
-def _changed(assembly: Assembly, number: int) -> str:
-    if not assembly.put(_peer(number, f"Says something else, number {number}.")):
+def _changed(assembly: PromptAssembler, number: int) -> str:
+    if not assembly.update_peer(_peer(number, f"Says something else, number {number}.")):
         raise Failed("a peer is not where it was")
-    return assembly.prompt().text
+    return assembly.build_prompt().text
 
 
 def _least(times: int, work: Callable[[int], str]) -> float:

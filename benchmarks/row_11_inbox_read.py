@@ -17,16 +17,16 @@ from msgspec import Struct
 from benchmarks.big_store import BIG, QUICK_BIG, SMALL, WORKSPACES, Filled, filled, open_store, workspace_id
 from benchmarks.figures import Failed, Figure, Options, Say
 from benchmarks.machine import median, percentile
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import RECEIVE, Filters
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.limits import Limits
+from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.registry import Registry
+from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.database import Store
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.wakeups import Notifier
 
-INBOX = Filters(activity_type=RECEIVE)
+INBOX = ActivityFilters(activity_type=TYPE_RECEIVE)
 _READS, _FEW = 4000, 1000
 _PAGE, _LATEST = 20, 1
 # Behind any cursor there must be a full page of inbound rows, three of four.
@@ -44,8 +44,8 @@ class Timing(Struct, frozen=True):
 
 def reader_on(store: Store) -> MessageReader:
     """The product's reader."""
-    wakeups = Wakeups(SystemClock())
-    return MessageReader(store, OrgReader(Registry()), wakeups, limits=Limits(), public_url="http://localhost")
+    wakeups = Notifier(SystemClock())
+    return MessageReader(store, OrgReader(OrgRegistry()), wakeups, limits=Limits(), public_url="http://localhost")
 
 
 def cursors(rows_each: int, count: int, chance: random.Random, *, page: int) -> list[Cursor]:
@@ -63,7 +63,7 @@ async def read_all(reader: MessageReader, places: Sequence[Cursor], page: int) -
     cpu = time.process_time()
     for workspace, seq in places:
         start = time.perf_counter()
-        rows = await reader.after(workspace, seq, INBOX, page)
+        rows = await reader.list_after(workspace, seq, INBOX, page)
         taken.append((time.perf_counter() - start) * 1000)
         if len(rows) != page:
             raise Failed(f"{len(rows)} rows behind {seq}, expected {page}")

@@ -24,19 +24,19 @@ from benchmarks.machine import median
 from benchmarks.row_11_inbox_read import INBOX, reader_on
 from benchmarks.seats import first_messages, make_seats
 from benchmarks.servers import Place, bare_uvicorn, molecule, new_place
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.handing import Handing
-from molecule_core.messages.model import Filters, Line
-from molecule_core.messages.owing import Owing
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.limits import Limits
+from molecule_core.messages.inbox.claims import InboxClaims
+from molecule_core.messages.model import ActivityFilters, UserNotice
+from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import Org, Status, Workspace
+from molecule_core.org.model import Org, Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.registry import Registry
+from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.database import Store
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.wakeups import Notifier
 
 _POLLS, _FEW = 20_000, 4_000
 _LEASE, _PAGE = 60, 100
@@ -88,7 +88,7 @@ async def _in_process(place: Place, options: Options, say: Say) -> list[Side]:
         reader = reader_on(store)
         writer, handing = _hands_on(store, reader)
         for number in range(WORKSPACES):
-            await writer.notify(workspace_id(number), Line([{"kind": "text", "text": "hello"}]))
+            await writer.notify_user(workspace_id(number), UserNotice([{"kind": "text", "text": "hello"}]))
         latest = await _latest(reader, handing)
         return await _sides(_polls(reader, handing), latest, options, say)
     finally:
@@ -118,12 +118,12 @@ async def _repeat(poll: Poll, wanted: Sequence[Latest]) -> float:
     return (time.process_time() - start) / len(wanted) * 1e6
 
 
-def _polls(reader: MessageReader, handing: Handing) -> dict[str, Poll]:
+def _polls(reader: MessageReader, handing: InboxClaims) -> dict[str, Poll]:
     """The whole poll, then its parts, then the other way to poll."""
 
     async def whole(latest: Latest) -> object:
-        seq = await reader.place(latest.workspace_id, latest.activity_id)
-        return await handing.read_behind(latest.workspace_id, seq or 0, INBOX, _PAGE)
+        seq = await reader.find_seq(latest.workspace_id, latest.activity_id)
+        return await handing.read_after_cursor(latest.workspace_id, seq or 0, INBOX, _PAGE)
 
     async def settle(latest: Latest) -> object:
         await handing.ack_cursor(latest.workspace_id, latest.seq, INBOX)
@@ -133,23 +133,25 @@ def _polls(reader: MessageReader, handing: Handing) -> dict[str, Poll]:
         "the whole poll": whole,
         "place": lambda latest: _nothing(reader, latest),
         "settle": settle,
-        "look": lambda latest: reader.after(latest.workspace_id, latest.seq, INBOX, _PAGE),
+        "look": lambda latest: reader.list_after(latest.workspace_id, latest.seq, INBOX, _PAGE),
         "an empty claim instead": lambda latest: handing.claim(latest.workspace_id, lease_seconds=_LEASE, count=_PAGE),
     }
 
 
 async def _nothing(reader: MessageReader, latest: Latest) -> None:
-    await reader.place(latest.workspace_id, latest.activity_id)
+    await reader.find_seq(latest.workspace_id, latest.activity_id)
 
 
-def _hands_on(store: Store, reader: MessageReader) -> tuple[MessageWriter, Handing]:
+def _hands_on(store: Store, reader: MessageReader) -> tuple[MessageWriter, InboxClaims]:
     """The product's own, with the workspaces of the filled store in its registry."""
-    clock, registry = SystemClock(), Registry()
+    clock, registry = SystemClock(), OrgRegistry()
     seats = [_seat(workspace_id(number)) for number in range(WORKSPACES)]
     registry.load([Org("org", "org", False, _INSTANT)], seats, [])
     org, limits = OrgReader(registry), Limits()
-    writer = MessageWriter(store, org, clock=clock, ids=Ids(clock, SystemRandomness()), limits=limits)
-    return writer, Handing(store, org, Wakeups(clock), reader, Owing(clock, limits), clock=clock, limits=limits)
+    writer = MessageWriter(store, org, clock=clock, ids=IdGenerator(clock, SystemRandomness()), limits=limits)
+    return writer, InboxClaims(
+        store, org, Notifier(clock), reader, ObligationLedger(clock, limits), clock=clock, limits=limits
+    )
 
 
 def _seat(id_: str) -> Workspace:
@@ -163,7 +165,7 @@ def _seat(id_: str) -> Workspace:
         delivery_mode="poll",
         url=None,
         agent_card=None,
-        status=Status.ONLINE,
+        status=WorkspaceStatus.ONLINE,
         external=False,
         tier=1,
         max_concurrent_tasks=1,
@@ -181,13 +183,13 @@ def _seat(id_: str) -> Workspace:
     )
 
 
-async def _latest(reader: MessageReader, handing: Handing) -> list[Latest]:
+async def _latest(reader: MessageReader, handing: InboxClaims) -> list[Latest]:
     """The newest row of every workspace; their inboxes are settled up to there, so that a poll has nothing to do."""
     found = []
     for number in range(WORKSPACES):
         id_ = workspace_id(number)
-        row = (await reader.newest(id_, Filters(), 1))[0]
-        await handing.ack_upto(id_, row.seq, None)
+        row = (await reader.list_newest(id_, ActivityFilters(), 1))[0]
+        await handing.ack_up_to(id_, row.seq, None)
         found.append(Latest(id_, row.id, row.seq))
     return found
 

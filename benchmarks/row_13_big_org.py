@@ -24,11 +24,11 @@ from benchmarks.load import Plan
 from benchmarks.machine import median, memory_of
 from benchmarks.servers import Place, molecule, new_place
 from molecule_core.access.model import ADMIN
-from molecule_core.edges.routes import Answer, Call, json_answer
-from molecule_core.ground.settings import Settings
+from molecule_core.api.http.routing import Request, Response, json_response
+from molecule_core.common.settings import Settings
 from molecule_core.org import rules
 from molecule_core.org.reader import OrgReader
-from molecule_core.server import Server
+from molecule_core.server.composition import Server
 
 _PAGE = 100
 _PAIRS, _PAGES, _SUBTREES, _LISTS = 20_000, 200, 50, 2
@@ -54,7 +54,7 @@ class Desk:
         self._reader = OrgReader(server.registry)
         self._org = org
         self._pairs = [self._pair(chance) for _ in range(_PAIRS)]
-        self._leads = [server.registry.living(chance.choice(org.leads)) for _ in range(_SUBTREES)]
+        self._leads = [server.registry.active_workspace(chance.choice(org.leads)) for _ in range(_SUBTREES)]
         self._cursors = [chance.choice(org.ids[: -_PAGE - 1]) for _ in range(_PAGES)]
         self.knows_pages = False
 
@@ -91,18 +91,18 @@ class Desk:
         await self._ask(f"/orgs/{ORG_ID}/tree", b"")
         return _each(start, 1)
 
-    async def _ask(self, path: str, query: bytes) -> Answer:
+    async def _ask(self, path: str, query: bytes) -> Response:
         route, params = self._server.routes.find("GET", path)
-        call = Call(route, params, {}, query, self._server.settings.limits, caller=ADMIN)
+        call = Request(route, params, {}, query, self._server.settings.limits, maybe_caller=ADMIN)
         answer: Any = route.handler(call)
-        return answer if isinstance(answer, Answer) else await answer
+        return answer if isinstance(answer, Response) else await answer
 
     async def rows(self) -> float:
         """A hundred seats shown and encoded, once they are found."""
-        some = [self._server.registry.living(each) for each in self._cursors[:_PAGE]]
+        some = [self._server.registry.active_workspace(each) for each in self._cursors[:_PAGE]]
         start = time.process_time()
         for _ in range(_PAGES):
-            json_answer([self._reader.view(each) for each in some])
+            json_response([self._reader.workspace_view(each) for each in some])
         return _each(start, _PAGES)
 
     async def talk(self) -> float:

@@ -20,13 +20,13 @@ from msgspec import Struct
 from benchmarks.databases import count_in, empty_database, postgres
 from benchmarks.figures import Bar, Failed, Figure, Options, Say
 from benchmarks.machine import median
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.limits import Limits
 from molecule_core.messages.model import Activity
-from molecule_core.store.database import Command, Decision, Event, Take, WriteSet
-from molecule_core.store.postgres import PostgresStore
-from molecule_core.store.queries import queries_of
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, NextNumber, WriteSet
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.queries import lazy_queries
 
 CALLERS = 64
 _ROWS, _FEW = 12_000, 3_000
@@ -74,16 +74,16 @@ def _row(caller: int, seq: int, name: str) -> Activity:
 @asynccontextmanager
 async def _grouped(address: str, *, told: bool) -> AsyncIterator[Write]:
     """The store as shipped; with `told` each row is an event of the journal too."""
-    ids = Ids(SystemClock(), SystemRandomness())
-    store = PostgresStore(address, clock=SystemClock(), ids=ids, limits=Limits(), ring=lambda _keys: None)
+    ids = IdGenerator(SystemClock(), SystemRandomness())
+    store = PostgresStore(address, clock=SystemClock(), ids=ids, limits=Limits(), notify=lambda _keys: None)
     await store.open()
 
     def write(caller: int) -> Awaitable[object]:
         name = ids.new()
 
-        def decide() -> Decision[int]:
-            seq = yield Take("last_seq", f"workspace-{caller}")
-            events = [Event("ACTIVITY_LOGGED", f"workspace-{caller}", "activity", name)] if told else []
+        def decide() -> CommandSteps[int]:
+            seq = yield NextNumber("last_seq", f"workspace-{caller}")
+            events = [JournalEvent("ACTIVITY_LOGGED", f"workspace-{caller}", "activity", name)] if told else []
             return WriteSet(seq, [("insert_activity", _row(caller, seq, name))], events)
 
         return store.run(Command(_ORG, (), decide))
@@ -98,9 +98,9 @@ async def _grouped(address: str, *, told: bool) -> AsyncIterator[Write]:
 async def _single(address: str, connections: int) -> AsyncIterator[Write]:
     """A pool, and a statement that commits by itself for each row."""
     query, numbers, ids = (
-        queries_of("postgres")["insert_activity"],
+        lazy_queries("postgres")["insert_activity"],
         itertools.count(1),
-        Ids(SystemClock(), SystemRandomness()),
+        IdGenerator(SystemClock(), SystemRandomness()),
     )
     async with asyncpg.create_pool(address, min_size=connections, max_size=connections) as pool:
 

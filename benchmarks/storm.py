@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from benchmarks.load import Seat
 from benchmarks.servers import Server
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 
 RATE = 50
 """Events a second."""
@@ -30,7 +30,7 @@ class Agents:
 
     def __init__(self, server: Server, seats: Sequence[Seat]) -> None:
         self._seats = seats
-        self._apis = [Api(f"http://127.0.0.1:{server.port}", seat.token) for seat in seats]
+        self._apis = [ApiClient(f"http://127.0.0.1:{server.port}", seat.token) for seat in seats]
 
     async def register(self) -> None:
         """All come online."""

@@ -4,7 +4,7 @@ python -m benchmarks.unflushed serve ...
 """
 
 from molecule_core.entry import main
-from molecule_core.store.sqlite import SqliteStore
+from molecule_core.store.sqlite.store import SqliteStore
 
 if __name__ == "__main__":
     defaults = SqliteStore.__init__.__kwdefaults__ or {}

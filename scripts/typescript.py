@@ -11,24 +11,24 @@ from types import ModuleType
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from molecule_core.wire import (
+from molecule_core.tools import host_config
+from molecule_core.wire.schemas import (
     activity,
     approvals,
     delegations,
     envelope,
     events,
-    figures,
-    hosts,
     live,
     prompts,
+    template_metrics,
     templates,
-    threadlog,
+    thread_log,
     threads,
 )
-from molecule_core.wire.events import EVENTS
+from molecule_core.wire.schemas.events import EVENTS
 
-FROM_THE_PAGE = (live.Subscribe,)
-NOT_SENT = (events.EventShape, hosts.Host, hosts.Seat)
+FROM_THE_PAGE = (live.SubscribeFrame,)
+NOT_SENT = (events.EventDefinition, host_config.Host, host_config.HostWorkspace)
 WIDTH = 110  # of comments
 
 TYPES: dict[type[inspect.Type], str] = {
@@ -49,7 +49,7 @@ def page() -> Iterator[str]:
     yield from comment(
         "The protocol of the live channel that this page speaks; a server with a newer one asks for a reload."
     )
-    yield f"export const PROTOCOL = {live.PROTOCOL};"
+    yield f"export const PROTOCOL = {live.PROTOCOL_VERSION};"
     modules = (
         events,
         approvals,
@@ -57,11 +57,11 @@ def page() -> Iterator[str]:
         envelope,
         activity,
         live,
-        hosts,
+        host_config,
         templates,
-        figures,
+        template_metrics,
         prompts,
-        threadlog,
+        thread_log,
         threads,
     )
     shapes = [shape for module in modules for shape in structs_of(module)]

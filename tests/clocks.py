@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Awaitable
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 
 START = 1_800_000_000 * SECOND
 

@@ -13,12 +13,12 @@ from typing import Literal
 
 import asyncpg
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
 from molecule_core.store.database import Store
-from molecule_core.store.postgres import PostgresStore
-from molecule_core.store.sqlite import SqliteStore
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.sqlite.store import SqliteStore
 from tests.clocks import FakeClock, SeededRandomness
 
 Engine = Literal["sqlite", "postgres"]
@@ -185,7 +185,7 @@ def open_store(
 ) -> Store:
     """A store, not yet opened. `rung` gathers the wake-ups that it rings."""
     clock = clock or FakeClock()
-    ids = Ids(clock, SeededRandomness(next(_numbers)))
+    ids = IdGenerator(clock, SeededRandomness(next(_numbers)))
 
     def ring(keys: Iterable[str]) -> None:
         if rung is not None:
@@ -193,5 +193,5 @@ def open_store(
 
     limits = limits or Limits()
     if engine == "postgres":
-        return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=ring)
-    return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, ring=ring)
+        return PostgresStore(place, clock=clock, ids=ids, limits=limits, notify=ring)
+    return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, notify=ring)

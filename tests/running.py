@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.client.api import Api
-from molecule_core.edges.mcp_host import Additions
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.net import Fetcher
-from molecule_core.ground.settings import Settings
-from molecule_core.ground.tracing import Tracing
-from molecule_core.server import Server
-from molecule_core.serving import HttpServer
+from molecule_core.api.mcp.tool_host import TestExtensions
+from molecule_core.client.api import ApiClient
+from molecule_core.common.clock import Clock
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.safe_fetch import Fetcher
+from molecule_core.common.settings import Settings
+from molecule_core.common.tracing import Tracing
+from molecule_core.server.composition import Server
+from molecule_core.server.listener import HttpListener
 from tests.clocks import SeededRandomness
 from tests.engines import Engine
 from tests.waits import IN_PROCESS_SECONDS
@@ -36,7 +36,7 @@ UNHURRIED = Limits(
 class Seat:
     """A workspace of a test: its id, its token, and a client that holds it."""
 
-    def __init__(self, answer: dict[str, Any], api: Api) -> None:
+    def __init__(self, answer: dict[str, Any], api: ApiClient) -> None:
         self.id: str = answer["id"]
         self.name: str = answer["name"]
         self.token: str = answer["connection"]["auth_token"]
@@ -50,12 +50,12 @@ class Running:
         self.server = server
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self._apis: list[Api] = []
+        self._apis: list[ApiClient] = []
         self.admin = self.api(ADMIN_TOKEN)
 
-    def api(self, token: str | None = None) -> Api:
+    def api(self, token: str | None = None) -> ApiClient:
         """A client with a credential, or with none."""
-        api = Api(self.url, token, seconds=IN_PROCESS_SECONDS * 6)
+        api = ApiClient(self.url, token, seconds=IN_PROCESS_SECONDS * 6)
         self._apis.append(api)
         return api
 
@@ -69,7 +69,7 @@ class Running:
         answer = await self.admin.post("/orgs", {"name": name})
         return str(answer["id"])
 
-    async def person(self, role: str = "operator", org_id: str | None = None) -> Api:
+    async def person(self, role: str = "operator", org_id: str | None = None) -> ApiClient:
         """A client of a new person."""
         org_id = org_id or (await self.admin.get("/orgs"))[0]["id"]
         answer = await self.admin.post(f"/orgs/{org_id}/people", {"name": f"A {role}", "role": role})
@@ -77,7 +77,7 @@ class Running:
 
     async def let_broadcast(self, workspace_id: str) -> None:
         """Switches a workspace's ability to write to all others on."""
-        await self.server._org.change(workspace_id, {"broadcast_enabled": True})
+        await self.server._org_writer.update_workspace(workspace_id, {"broadcast_enabled": True})
 
     async def close(self) -> None:
         """Closes the clients."""
@@ -96,7 +96,7 @@ async def running(
     fetcher: Fetcher | None = None,
     seed: int = 0,
     tracing: Tracing | None = None,
-    mcp_additions: Additions | None = None,
+    mcp_additions: TestExtensions | None = None,
     **more: Any,
 ) -> AsyncIterator[Running]:
     """A server on an engine, until the block ends. Servers of one database need a `seed` each."""
@@ -120,7 +120,7 @@ async def running(
             mcp_additions=mcp_additions,
         )
         await server.open()
-        http = HttpServer(server)
+        http = HttpListener(server)
         serving = asyncio.create_task(http.serve(sockets=[listener]))
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             await http.listening.wait()

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.store.journal import org_key
-from molecule_core.store.wakeups import Look
+from molecule_core.store.wakeups import Poll
 from proofs.approvals.groves import (
     ACTIONS,
     Asked,
@@ -327,10 +327,10 @@ class Askers:
         """Waits until all stand as they should, or for so long that they never will."""
 
         async def one(each: Asked) -> None:
-            async def look() -> Look[bool]:
-                return Look(self._same(each, await self._item(each)) or None)
+            async def look() -> Poll[bool]:
+                return Poll(self._same(each, await self._item(each)) or None)
 
-            await self._office.server.wakeups.until(org_key(each.tree.people.org_id), look, WHOLE_SECONDS)
+            await self._office.server.wakeups.wait_until(org_key(each.tree.people.org_id), look, WHOLE_SECONDS)
 
         waiting = {asyncio.create_task(one(each)): each for each in every if not each.is_lost}
         if not waiting:

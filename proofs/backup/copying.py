@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.errors import BackupFailed
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.store import backup, copies
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.errors import BackupFailed
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.store.postgres import backup as postgres_backup
+from molecule_core.store.sqlite import backup as sqlite_backup
 from proofs.crew.busy import MOMENT, TABLES, Book, Busy, Seat, judge_moment, spoken
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import read_tables
@@ -44,13 +45,14 @@ ZEROS = (*MOMENT, BELIEVED, SKIPPED, CREDENTIALS, HALF, FAULTY, BROKE)
 _COPIES = """
 import asyncio, sys
 from pathlib import Path
-from molecule_core.store import backup, copies
+from molecule_core.store.postgres.backup import back_up_postgres
+from molecule_core.store.sqlite.backup import back_up_sqlite
 kind, place, copy = sys.argv[1:]
 print("begins", flush=True)
 if kind == "postgres":
-    asyncio.run(copies.back_up_postgres(place, Path(copy)))
+    asyncio.run(back_up_postgres(place, Path(copy)))
 else:
-    backup.back_up(Path(place), Path(copy))
+    back_up_sqlite(Path(place), Path(copy))
 """
 
 
@@ -61,7 +63,7 @@ class Copying:
         self._setting = setting
         self._dice = setting.dice("copies")
         self._book = Book()
-        self._ids = Ids(SystemClock(), SystemRandomness())
+        self._ids = IdGenerator(SystemClock(), SystemRandomness())
         self.verdict = Verdict(dict.fromkeys(("whole copies", "killed on the way", "into the other engine"), 0))
         self.verdict.zeros = dict.fromkeys(ZEROS, 0)
 
@@ -101,7 +103,7 @@ class Copying:
                 await self._copy(copy)
         finally:
             await working.end()
-        if copy.exists() and (fault := backup.fault_of(copy)):
+        if copy.exists() and (fault := sqlite_backup.integrity_error(copy)):
             self._fault(HALF, fault)
             copy.unlink()
         if copy.exists():
@@ -114,9 +116,9 @@ class Copying:
     async def _copy(self, copy: Path) -> None:
         try:
             if self._setting.engine == "postgres":
-                await copies.back_up_postgres(self._setting.database, copy)
+                await postgres_backup.back_up_postgres(self._setting.database, copy)
             else:
-                await asyncio.to_thread(backup.back_up, self._setting.folder, copy)
+                await asyncio.to_thread(sqlite_backup.back_up_sqlite, self._setting.folder, copy)
         except BackupFailed as error:
             self._fault(BROKE, str(error))
 
@@ -154,9 +156,9 @@ class Copying:
         restored = replace(self._setting, engine=engine, folder=folder, database=database)
         try:
             if engine == "postgres":
-                await copies.restore_postgres(copy, database, ids=self._ids)
+                await postgres_backup.restore_postgres(copy, database, ids=self._ids)
             else:
-                backup.restore(copy, folder, clock=SystemClock(), ids=self._ids)
+                sqlite_backup.restore_sqlite(copy, folder, clock=SystemClock(), ids=self._ids)
             tables, faults = await read_tables(restored, TABLES)
             for what, count in judge_moment(tables, self._book, before, handled).items():
                 self._fault(what, "see the figures", count)

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from molecule_core.ground.points import POINTS
+from molecule_core.common.crash_points import POINTS
 from proofs.harness.children import setting_of_this_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.ground.points import POINTS
+from molecule_core.common.crash_points import POINTS
 from proofs.crashpoints.falling import NOT_DIED
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
@@ -72,7 +72,7 @@ _CONTROLS = (
 PROOF = Proof(
     name="crashpoints",
     shows="The games of `prove simulate`: a seed is played once without a death, and then once for each of the named "
-    "points of the product (src/molecule_core/ground/points.py: at a start, before and behind the decision, "
+    "points of the product (src/molecule_core/common/crash_points.py: at a start, before and behind the decision, "
     "the writing, the commit, the answers and the wake-ups of a group, around claims, pushes, timers and "
     "waits), with the same course up to there; the server dies at one of the times at which it passes that "
     "point, and another one opens the same file. What else the seed has drawn goes wrong too: calls are cut, "

@@ -11,25 +11,33 @@ from typing import Any
 
 from msgspec import Struct
 
-from molecule_core.access.memory import Remembered
+from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.writer import AccessWriter
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.errors import MayNotTalk
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import RECEIVE, Activity, Draft, Filters, Line, LogEntry, Sender
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.errors import CommunicationDenied
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.limits import Limits
+from molecule_core.messages.model import (
+    TYPE_RECEIVE,
+    Activity,
+    ActivityFilters,
+    AgentLogEntry,
+    MessageDraft,
+    Sender,
+    UserNotice,
+)
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import NewWorkspace, Workspace
 from molecule_core.org.reader import OrgReader, load_registry
-from molecule_core.org.registry import Registry
+from molecule_core.org.registry import OrgRegistry
 from molecule_core.org.writer import OrgWriter
-from molecule_core.store.database import Command, Conflict, Decision, Event, Store, Take, WriteSet
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, NextNumber, Store, WriteConflict, WriteSet
 from molecule_core.store.journal import Journal, org_key
-from molecule_core.store.postgres import PostgresStore
-from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
-from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.a2a import read_send
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
+from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.protocols.a2a import parse_send
 from proofs.cursors.lateness import prepare_database
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import Ledger, read_ledger
@@ -50,7 +58,7 @@ _PAGE_SECONDS = 5.0
 _STALL_SECONDS = 60.0
 # A product that refuses everything must not hold the proof for ever.
 _MOST_TRIES = 3
-_INBOX = Filters(activity_type=RECEIVE)
+_INBOX = ActivityFilters(activity_type=TYPE_RECEIVE)
 
 Place = tuple[int, str]
 """A number and what stands under it."""
@@ -59,23 +67,27 @@ Place = tuple[int, str]
 class Office:
     """What one server process holds."""
 
-    def __init__(self, setting: Setting, wakeups: Wakeups) -> None:
+    def __init__(self, setting: Setting, wakeups: Notifier) -> None:
         clock, limits, chance = SystemClock(), Limits(), SystemRandomness()
-        self.ids = Ids(clock, chance)
+        self.ids = IdGenerator(clock, chance)
         self.store = _store(setting, clock, self.ids, limits, wakeups)
-        self.registry = Registry()
+        self.registry = OrgRegistry()
         org = OrgReader(self.registry)
-        access = AccessWriter(self.store, Remembered(), clock=clock, ids=self.ids, randomness=chance, limits=limits)
-        self.org = OrgWriter(self.store, self.registry, access, wakeups.ring, clock=clock, ids=self.ids, limits=limits)
+        access = AccessWriter(
+            self.store, CredentialCache(), clock=clock, ids=self.ids, randomness=chance, limits=limits
+        )
+        self.org = OrgWriter(
+            self.store, self.registry, access, wakeups.notify, clock=clock, ids=self.ids, limits=limits
+        )
         self.writer = MessageWriter(self.store, org, clock=clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, wakeups, limits=limits, public_url="")
         self.journal = Journal(self.store)
 
 
-def _store(setting: Setting, clock: SystemClock, ids: Ids, limits: Limits, wakeups: Wakeups) -> Store:
+def _store(setting: Setting, clock: SystemClock, ids: IdGenerator, limits: Limits, wakeups: Notifier) -> Store:
     if setting.engine == "sqlite":
-        return SqliteStore(setting.folder / DATABASE_FILE, clock=clock, ids=ids, limits=limits, ring=wakeups.ring)
-    return PostgresStore(setting.database, clock=clock, ids=ids, limits=limits, ring=wakeups.ring)
+        return SqliteStore(setting.folder / DATABASE_FILE, clock=clock, ids=ids, limits=limits, notify=wakeups.notify)
+    return PostgresStore(setting.database, clock=clock, ids=ids, limits=limits, notify=wakeups.notify)
 
 
 class Track(Struct):
@@ -91,7 +103,7 @@ class Crowd:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._wakeups = Wakeups(SystemClock())
+        self._wakeups = Notifier(SystemClock())
         self._progress = Progress()
         count = 1 if setting.engine == "sqlite" else WRITERS
         self._offices = [Office(setting, self._wakeups) for _ in range(count)]
@@ -124,7 +136,7 @@ class Crowd:
         for number in range(ORGS):
             org = await first.org.create_org(f"Org {number}")
             self._orgs.append(org.id)
-            made = [await first.org.create(org.id, NewWorkspace(name=f"Seat {n}")) for n in range(WRITERS)]
+            made = [await first.org.create_workspace(org.id, NewWorkspace(name=f"Seat {n}")) for n in range(WRITERS)]
             self._seats[org.id] = [workspace for workspace, _ in made]
         for office in self._offices[1:]:
             await office.store.open()
@@ -156,8 +168,10 @@ class Crowd:
         if kind < 0.85:
             return self._be_refused(office, seat)
         if kind < 0.95:
-            return self._count(office.writer.notify(seat.id, Line([{"kind": "text", "text": name}], f"n{name}")))
-        return self._count(office.writer.log(seat.id, LogEntry(activity_type="agent_log", summary=name)))
+            return self._count(
+                office.writer.notify_user(seat.id, UserNotice([{"kind": "text", "text": name}], f"n{name}"))
+            )
+        return self._count(office.writer.log_activity(seat.id, AgentLogEntry(activity_type="agent_log", summary=name)))
 
     async def _count(self, command: Awaitable[Any]) -> str:
         """Counts a command that has written one event; notes one that failed though it was in order."""
@@ -196,7 +210,7 @@ class Crowd:
         draft = _draft(Sender(key=f"workspace:{stranger}", workspace_id=stranger, user_id=None, user_name=None), None)
         try:
             await office.writer.send(seat.id, draft)
-        except MayNotTalk:
+        except CommunicationDenied:
             return
         except Exception as error:
             self._failed(error)
@@ -209,17 +223,19 @@ class Crowd:
         id_ = next(iter(self._accepted), "") if way == _WAYS_TO_FAIL[1] else office.ids.new()
         about: Any = None if way == _WAYS_TO_FAIL[2] else id_  # the column takes no NULL
 
-        def decide() -> Decision[None]:
-            seq = yield Take("last_seq", seat.id)
-            no = yield Take("last_inbound", seat.id)
+        def decide() -> CommandSteps[None]:
+            seq = yield NextNumber("last_seq", seat.id)
+            no = yield NextNumber("last_inbound", seat.id)
             if way == _WAYS_TO_FAIL[0] or not id_:
-                raise MayNotTalk
+                raise CommunicationDenied
             row = _row(seat, id_, seq, no)
-            return WriteSet(None, [("insert_activity", row)], [Event("USER_MESSAGE", seat.id, "activity", about)])
+            return WriteSet(
+                None, [("insert_activity", row)], [JournalEvent("USER_MESSAGE", seat.id, "activity", about)]
+            )
 
         try:
             await office.store.run(Command(seat.org_id, (), decide))
-        except (MayNotTalk, Conflict):
+        except (CommunicationDenied, WriteConflict):
             self._counts["spoilt"] += 1
         except Exception as error:
             self._failed(error)
@@ -235,16 +251,16 @@ class Crowd:
         start = 0
         if number >= ORGS:
             await self._away(dice)
-            start = dice.choice((0, await dice.choice(self._offices).journal.head(org)))
+            start = dice.choice((0, await dice.choice(self._offices).journal.last_seq(org)))
         track = Track(org, start)
         self._journals.append(track)
 
         async def page(office: Office, count: int) -> list[Place]:
-            async def look() -> Look[list[Place]]:
-                facts = await office.journal.after(org, track.seen[-1][0] if track.seen else start, count)
-                return Look([(fact.seq, fact.entity_id) for fact in facts] or None)
+            async def look() -> Poll[list[Place]]:
+                facts = await office.journal.read_after(org, track.seen[-1][0] if track.seen else start, count)
+                return Poll([(fact.seq, fact.entity_id) for fact in facts] or None)
 
-            return await self._wakeups.until(org_key(org), look, _PAGE_SECONDS) or []
+            return await self._wakeups.wait_until(org_key(org), look, _PAGE_SECONDS) or []
 
         await self._visits(dice, track, page)
 
@@ -256,8 +272,8 @@ class Crowd:
         self._inboxes.append(track)
 
         async def page(office: Office, count: int) -> list[Place]:
-            seq = await office.reader.place(seat.id, track.seen[-1][1]) if track.seen else 0
-            rows = await office.reader.after(seat.id, seq or 0, _INBOX, count, wait=_PAGE_SECONDS)
+            seq = await office.reader.find_seq(seat.id, track.seen[-1][1]) if track.seen else 0
+            rows = await office.reader.list_after(seat.id, seq or 0, _INBOX, count, wait=_PAGE_SECONDS)
             return [(row.seq, row.id) for row in rows]
 
         await self._visits(dice, track, page)
@@ -332,10 +348,10 @@ def judge_track(track: Track, truth: Sequence[Place]) -> dict[str, int]:
     }
 
 
-def _draft(sender: Sender, message_id: str | None) -> Draft:
+def _draft(sender: Sender, message_id: str | None) -> MessageDraft:
     message: dict[str, Any] = {"parts": [{"kind": "text", "text": f"{message_id} says hello"}]}
-    sent = read_send({"params": {"message": message}}, version=None, limits=Limits())
-    return Draft(
+    sent = parse_send({"params": {"message": message}}, version=None, limits=Limits())
+    return MessageDraft(
         sender=sender,
         params=sent.params,
         message=sent.message,
@@ -354,7 +370,7 @@ def _row(seat: Workspace, id_: str, seq: int, inbound_no: int) -> Activity:
         workspace_id=seat.id,
         seq=seq,
         inbound_no=inbound_no,
-        activity_type=RECEIVE,
+        activity_type=TYPE_RECEIVE,
         sender="nobody",
         created_at=0,
     )

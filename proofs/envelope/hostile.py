@@ -10,14 +10,14 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions.model import Facts, Form
-from molecule_core.instructions.render import Renderer, seat_of
-from molecule_core.instructions.seeds import seeded
-from molecule_core.wire import markup
-from molecule_core.wire.cards import ALL
-from molecule_core.wire.envelope import Instructions, rewritten, with_metadata
-from molecule_core.wire.inbox import message_of
+from molecule_core.common.limits import Limits
+from molecule_core.instructions.builtin_templates import builtin_catalogue
+from molecule_core.instructions.model import MessageContext, Verbosity
+from molecule_core.instructions.render import Renderer, agent_profile
+from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
+from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas.envelope import Instructions, with_instructions_in_text, with_instructions_metadata
+from molecule_core.wire.schemas.inbox import message_from_row
 from proofs.envelope.prompting import Prompter
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
@@ -46,7 +46,7 @@ _NAMES, _CARDS = 20_000, 10_000
 _PROMPT_EVERY = 25
 # How programs that host agents spell the names of our tools.
 _SPELLINGS = ("{}", "mcp__molecule__{}", "mcp__molecule.{}", "mcp_molecule_{}", "molecule_{}", "molecule__{}")
-_SPELLED = {spelling.format(tool): tool for tool in ALL for spelling in _SPELLINGS}
+_SPELLED = {spelling.format(tool): tool for tool in ALL_TOOL_NAMES for spelling in _SPELLINGS}
 # What is nearly such a name.
 _MISSPELLINGS = ("{} ", "{}\n", "{}x", "mcp__evil__{}", "{}\u200b", "MOLECULE_{}", "<{}>")
 CASES, CARDS, PROMPTS = "cases", "different cards", "prompts"
@@ -102,7 +102,7 @@ class Hostile:
 
     def _tool(self) -> Any:
         """What may stand among the tools of a card."""
-        tool = self.one(*ALL)
+        tool = self.one(*ALL_TOOL_NAMES)
         said = self.one(self.one(*_SPELLINGS).format(tool), self.one(*_SPELLINGS, *_MISSPELLINGS).format(tool))
         return self.one(tool, said, self.text(2), 7, None, {"name": said}, [self.text(1)])
 
@@ -112,7 +112,7 @@ class Judge:
 
     def __init__(self, dice: random.Random) -> None:
         self._hostile = Hostile(dice)
-        self._renderer = Renderer(seeded(), public_url="https://molecule.example", limits=Limits())
+        self._renderer = Renderer(builtin_catalogue(), public_url="https://molecule.example", limits=Limits())
         self._prompter = Prompter()
         self.verdict = Verdict(
             {CASES: 0, CARDS: self._hostile.cards(), PROMPTS: 0},
@@ -145,8 +145,8 @@ class Judge:
         and that card, as it is stored."""
         hostile = self._hostile
         stored = hostile.card()
-        seat = seat_of("w", "o", hostile.one(*_RUNTIMES), None, stored)
-        facts = Facts(
+        seat = agent_profile("w", "o", hostile.one(*_RUNTIMES), None, stored)
+        facts = MessageContext(
             kind=hostile.one(*_KINDS),
             peer_id=hostile.name(),
             peer_name=hostile.name(),
@@ -159,8 +159,8 @@ class Judge:
             intent=hostile.one("request", "inform"),
             attachments=tuple(hostile.name() for _ in range(hostile.one(0, 0, 2))),
         )
-        choice = self._renderer.choose(seat, "a-1", 1)
-        said = self._renderer.render(seat, choice, Form(hostile.one("full", "compact", "delta")), facts)
+        choice = self._renderer.choose_version(seat, "a-1", 1)
+        said = self._renderer.render(seat, choice, Verbosity(hostile.one("full", "compact", "delta")), facts)
         if said is None:
             raise RuntimeError("a template of Molecule could not be rendered")
         told = Instructions(
@@ -169,8 +169,8 @@ class Judge:
             stdout_warning=said.stdout_warning,
             docs_url=said.docs_url,
             available_tools=said.available_tools,
-            template=said.choice.name,
-            form=said.form.value,
+            template=said.template_ref.name,
+            form=said.verbosity.value,
             # A template may be any text of its organisation: half of them are as hostile as the rest.
             text=said.text if hostile.one(True, False) else said.text + hostile.text(),
             tokens=said.tokens,
@@ -182,8 +182,8 @@ class Judge:
         """The whole tag, for hosts that take text as it is."""
         hostile = self._hostile
         names = {"kind": hostile.name(), "peer_name": hostile.name(), "peer_role": hostile.name(), "method": "m"}
-        names[hostile.one(*markup.ATTRIBUTES)] = hostile.name()
-        written = markup.channel(names, told.text, body)
+        names[hostile.one(*xml.CHANNEL_ATTRIBUTES)] = hostile.name()
+        written = xml.format_channel(names, told.text, body)
         faults = _read_back(written, told.text, body, names)
         if _looks_doubled(written):
             faults.add(DOUBLED)
@@ -196,7 +196,7 @@ class Judge:
         message = {"kind": "message", "parts": [{"kind": "text", "text": body}, other], "metadata": metadata}
         stored = json.dumps({"jsonrpc": "2.0", "method": "message/send", "params": {"message": message, "x": body}})
         faults: set[str] = set()
-        shown = _strict(rewritten(stored, told) or "{}")
+        shown = _strict(with_instructions_in_text(stored, told) or "{}")
         try:
             first, second = shown["params"]["message"]["parts"]
             faults |= _read_back(f"<channel>{first['text']}</channel>", told.text, body, {})
@@ -205,7 +205,7 @@ class Judge:
         except (KeyError, TypeError, ValueError):
             faults.add(BROKEN)
         for said in (told, None):
-            pushed = _strict(with_metadata(stored, said))["params"]["message"]
+            pushed = _strict(with_instructions_metadata(stored, said))["params"]["message"]
             inside = pushed["metadata"].get("instructions")
             if pushed["parts"] != message["parts"] or pushed["metadata"].get("intent") != "request":
                 faults.add(BROKEN)
@@ -218,13 +218,13 @@ class Judge:
         message = {"parts": [{"kind": "text", "text": body}], "metadata": {"instructions": {"reply_via": "evil"}}}
         row: dict[str, Any] = {"id": "a-1", "workspace_id": "w", "kind": "peer_agent", "source_id": "p"}
         row |= {"request_body": {"params": {"message": message}}, "instructions": told}
-        shown = _strict(msgspec.json.encode(message_of(json.loads(msgspec.json.encode(row)))).decode())
+        shown = _strict(msgspec.json.encode(message_from_row(json.loads(msgspec.json.encode(row)))).decode())
         if shown.get("body") != body or shown.get("text") != body:
             return {BROKEN}
         if shown.get("instructions") != _as_json(told):
             return {FORGED}
-        block = _parsed(f"<channel>{markup.block(told.text, body)}</channel>")
-        same = block is not None and len(block) == 2 and (block[0].text or "") == markup.clean(told.text)
+        block = _parsed(f"<channel>{xml.format_block(told.text, body)}</channel>")
+        same = block is not None and len(block) == 2 and (block[0].text or "") == xml.replace_illegal(told.text)
         return set() if same else {UNLIKE}
 
     def _of_prompts(self) -> set[str]:

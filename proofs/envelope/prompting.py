@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from molecule_core.agent.home import Home, HomeFile
-from molecule_core.agent.prompt import Inputs, Prompt, assemble
-from molecule_core.agent.prompt_peers import Peer, peer_of
+from molecule_core.agent.prompt.assembly import Prompt, PromptInputs, assemble_prompt
+from molecule_core.agent.prompt.home import Home, HomeFile
+from molecule_core.agent.prompt.peers import PromptPeer, peer_from_row
 
 _PEERS, _FILES, _SKILLS = 3, 2, 2
 # Of an agent that has everything a prompt is made of, and room for all of it.
@@ -36,16 +36,18 @@ class Prompter:
     def _prompt(self, name: Callable[[], str], text: Callable[[], str]) -> tuple[list[tuple[int, str]], list[str]]:
         files = tuple(HomeFile(name(), text()) for _ in range(_FILES))
         peers = tuple(_peer(place, name) for place in range(_PEERS))
-        made = assemble(Inputs(home=_HOME, workspace_id="w", parent_id="w-0", parent_files=files, peers=peers))
+        made = assemble_prompt(
+            PromptInputs(home=_HOME, workspace_id="w", parent_id="w-0", parent_files=files, peers=peers)
+        )
         return _sections(made), [*_skeleton(made.text)]
 
 
-def _peer(place: int, name: Callable[[], str]) -> Peer:
+def _peer(place: int, name: Callable[[], str]) -> PromptPeer:
     """As the server lists it; the last one stands below."""
     skills: list[Any] = [{"name": name(), "description": name()} for _ in range(_SKILLS)]
     card = {"description": name(), "skills": [*skills, name()]}
     row = {"id": f"w-{place}", "name": name(), "role": name(), "status": "online", "agent_card": card}
-    found = peer_of({**row, "parent_id": "w" if place == _PEERS - 1 else None}, "w")
+    found = peer_from_row({**row, "parent_id": "w" if place == _PEERS - 1 else None}, "w")
     if found is None:
         raise RuntimeError("a peer that the server lists is none")
     return found

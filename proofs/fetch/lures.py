@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from molecule_core.ground.errors import FetchFailed, UnsafeUrl
-from molecule_core.ground.net import Fetched, SafeFetcher
+from molecule_core.common.errors import FetchFailed, UnsafeUrl
+from molecule_core.common.net.safe_fetch import FetchResult, SafeFetcher
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
@@ -33,7 +33,7 @@ async def run(setting: Setting) -> Verdict:
     return verdict
 
 
-async def _post(fetcher: SafeFetcher, url: str) -> Fetched:
+async def _post(fetcher: SafeFetcher, url: str) -> FetchResult:
     return await fetcher.post(url, {}, b"{}", timeout_seconds=_SECONDS, max_bytes=_MOST_BYTES)
 
 
@@ -60,7 +60,7 @@ async def _ask(fetcher: SafeFetcher, sink: str, url: str) -> None:
     elif sink == "get":
         await fetcher.get(url, {}, timeout_seconds=_SECONDS, max_bytes=_MOST_BYTES)
     else:
-        await fetcher.check(url)
+        await fetcher.check_url(url)
 
 
 async def _rebinding(net: Internet, verdict: Verdict, count: int) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from molecule_core.agent.home import read_home
-from molecule_core.agent.own_files import Unreadable, read_own
+from molecule_core.agent.prompt.home import read_home
+from molecule_core.agent.prompt.safe_files import UnreadableFileError, read_safe_file
 from proofs.crew.company import Seat
 from proofs.files.names import hostile_name
 from proofs.harness.caller import Caller
@@ -192,8 +192,8 @@ class Trying:
                 self._fault(LOST, str(home.warnings[:3]))
             for name in names:  # and each for itself: a broken configuration reads nothing
                 self.figures["names in configurations"] += 1
-                with contextlib.suppress(Unreadable, UnicodeEncodeError):
-                    if read_own(self._home, name, 1 << 16).encode() == _SECRET:
+                with contextlib.suppress(UnreadableFileError, UnicodeEncodeError):
+                    if read_safe_file(self._home, name, 1 << 16).encode() == _SECRET:
                         self._fault(READ, f"{name!r} was read")
 
     def _race(self) -> None:
@@ -208,8 +208,8 @@ class Trying:
                 looks += 1
                 self.figures["looks at links"] += 1
                 try:
-                    found = read_own(self._home, "docs/fair.md", 1 << 16).encode()
-                except Unreadable:
+                    found = read_safe_file(self._home, "docs/fair.md", 1 << 16).encode()
+                except UnreadableFileError:
                     continue
                 self.figures["of them fair"] += found == _FAIR
                 if found == _SECRET:

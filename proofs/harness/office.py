@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from molecule_core.edges.app import Wish
-from molecule_core.edges.routes import Call
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
+from molecule_core.api.http.application import InternalRequest
+from molecule_core.api.http.routing import Request
+from molecule_core.common.limits import Limits
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
 from proofs.harness.settings import Setting
 from tests.clocks import FakeClock, SeededRandomness
 
@@ -39,9 +39,13 @@ class Desk:
     ) -> tuple[int, bytes]:
         """The same, as it would leave."""
         own = {} if key is None else {b"idempotency-key": key.encode()}
-        wish = Wish(method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), own)
+        wish = InternalRequest(
+            method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), own
+        )
         headers = {b"authorization": f"Bearer {token}".encode()}
-        answer = await self.server.app.ask(Call(self.server.routes.rows[0], {}, headers, b"", LIMITS), wish)
+        answer = await self.server.app.call_internally(
+            Request(self.server.routes.routes[0], {}, headers, b"", LIMITS), wish
+        )
         return answer.status, answer.body
 
     async def tell(self, token: str, method: str, path: str, body: Any = None, **query: Any) -> Any:

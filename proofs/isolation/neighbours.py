@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.clock import SystemClock
+from molecule_core.common.clock import SystemClock
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import read_tables
 from proofs.harness.office import Desk

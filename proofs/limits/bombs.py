@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import Struct
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.crew.company import Seat
 from tests.journeys.rawhttp import chunk, request
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.journeys.rawhttp import Reply, Wire, chunk, request
 
 _PIECE, _OVER = 1 << 16, 1 << 20

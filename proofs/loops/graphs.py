@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from molecule_core.store.journal import org_key
-from molecule_core.store.wakeups import Look
+from molecule_core.store.wakeups import Poll
 from proofs.harness.children import as_a_child
 from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
@@ -143,10 +143,10 @@ class Crowd:
         server = self._office.server
 
         async def ended(org_id: str) -> None:
-            async def look() -> Look[bool]:
-                return Look(True if not (await server.delegated.counts(org_id))[0] else None)
+            async def look() -> Poll[bool]:
+                return Poll(True if not (await server.delegation_reader.count_open_and_stuck(org_id))[0] else None)
 
-            await server.wakeups.until(org_key(org_id), look, LIMITS.delegation_seconds)
+            await server.wakeups.wait_until(org_key(org_id), look, LIMITS.delegation_seconds)
 
         try:
             async with asyncio.timeout(_STALL_SECONDS):

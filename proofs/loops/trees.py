@@ -9,7 +9,7 @@ from collections import Counter
 
 from msgspec import Struct
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.harness.ledger import read_tables
 from proofs.harness.settings import Setting
 

@@ -4,7 +4,7 @@ What should be answered is written by hand (tests/journeys/matrix.py), route by 
 says otherwise of itself, is counted.
 """
 
-from molecule_core.ground.clock import SystemClock
+from molecule_core.common.clock import SystemClock
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
@@ -52,7 +52,7 @@ class Callers:
         return self.verdict
 
     def _declared(self, server: Running) -> None:
-        rows = {(route.method, route.path): declared(route) for route in server.server.routes.rows}
+        rows = {(route.method, route.path): declared(route) for route in server.server.routes.routes}
         self.verdict.figures["routes"] = len(rows)
         for place in rows.keys() | RULES.keys():
             rule, row = RULES.get(place), rows.get(place)

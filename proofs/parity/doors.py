@@ -12,8 +12,8 @@ import re
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.wire.inbox import message_of
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.wire.schemas.inbox import message_from_row
 from proofs.parity.shells import Words
 from tests.delegations.entrances import Entrance, Shell, Tools
 from tests.running import ADMIN_TOKEN, Running, Seat
@@ -135,7 +135,7 @@ def _words(error: ApiError) -> str:
     return str(said["message"] if isinstance(said, dict) else said)
 
 
-async def _one(api: Api, verb: str, given: dict[str, Any], key: str) -> dict[str, Any]:
+async def _one(api: ApiClient, verb: str, given: dict[str, Any], key: str) -> dict[str, Any]:
     method, pattern = _ROUTES[verb]
     path = pattern.format_map(given)
     unsaid = ("own", "token", "wait")
@@ -163,7 +163,7 @@ async def _next(who: Seat) -> dict[str, Any] | None:
 
 def as_tools_show(row: dict[str, Any]) -> dict[str, Any]:
     """What agents need of a message, from a row of the inbox."""
-    message = message_of(row)
+    message = message_from_row(row)
     names = ("kind", "peer_id", "activity_id", "text", "intent", "attempt", "redelivered", "reminder", "delegation_id")
     more = ("approval_id", "revision", "action_hash")
     return {**{name: getattr(message, name) for name in (*names, *more)}, "reply_handle": message.reply_handle}

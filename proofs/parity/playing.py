@@ -7,7 +7,7 @@ which knows the moves about one noun.
 from collections.abc import Awaitable, Callable
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from proofs.parity.leave import LEAVES
 from proofs.parity.letters import LETTERS
 from proofs.parity.memories import MEMORIES

@@ -11,10 +11,10 @@ from typing import Any
 import asyncpg
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages.pushing import Pushing
-from molecule_core.store.database import Command, Decision, Store, WriteSet
-from molecule_core.store.timers import Timers
+from molecule_core.common.clock import SECOND
+from molecule_core.messages.delivery.push_claims import PushClaims
+from molecule_core.store.database import Command, CommandSteps, Store, WriteSet
+from molecule_core.store.timers import TimerWorker
 from tests.answers.office import Office
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.delivery.agents import Desk
@@ -37,10 +37,10 @@ class Busy:
     """Knows whether the timers of a server are being looked after. Where processes share timers, one that is looked
     after does not look due meanwhile."""
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, timers: TimerWorker) -> None:
         self.left = 0
-        self._claims, self._calls = timers._claim, timers._call
-        timers._claim, timers._call = self._claim, self._call  # type: ignore[method-assign]
+        self._claims, self._calls = timers._claim_due, timers._call_owner
+        timers._claim_due, timers._call_owner = self._claim, self._call  # type: ignore[method-assign]
 
     async def _claim(self) -> list[tuple[str, str, int]]:
         self.left += 1
@@ -51,9 +51,9 @@ class Busy:
             self.left += len(found) - 1
         return found
 
-    def go_before(self, pushing: Pushing, store: Store, clock: FakeClock) -> None:
+    def go_before(self, pushing: PushClaims, store: Store, clock: FakeClock) -> None:
         """From now on timers that are due in the same moment as a push come first. In the product neither does."""
-        due_before = pushing.due
+        due_before = pushing.due_targets
 
         async def due(count: int) -> list[tuple[str, int]]:
             for _ in range(_PATIENCE):
@@ -63,7 +63,7 @@ class Busy:
                 await settle()
             return await due_before(count)
 
-        pushing.due = due  # type: ignore[method-assign]
+        pushing.due_targets = due  # type: ignore[method-assign]
 
     async def _call(self, kind: str, key: str) -> bool:
         try:
@@ -112,9 +112,9 @@ class Servers:
             }
             server = await self._stack.enter_async_context(running(engine, place, folder, **told))
             # How long a pause is within its bounds is thrown; what was thrown before differs on the two sides.
-            server.server.delivery._pushing._outcomes._randomness = _Halfway()
+            server.server.push_dispatcher._push_claims._recorder._randomness = _Halfway()
             self.busy[server.port] = busy = Busy(server.server._timers)
-            busy.go_before(server.server.delivery._pushing, server.server.store, clock)
+            busy.go_before(server.server.push_dispatcher._push_claims, server.server.store, clock)
             self._made[engine, side] = Office(server, server.admin, clock, net), place
         return self._made[engine, side]
 
@@ -137,7 +137,7 @@ class _Halfway(SeededRandomness):
         return 1 << (count - 1)
 
 
-def _nothing() -> Decision[None]:
+def _nothing() -> CommandSteps[None]:
     yield from ()
     return WriteSet(None)
 
@@ -161,7 +161,7 @@ async def pass_time(office: Office, busy: Busy, end: int) -> None:
 async def rest(office: Office, busy: Busy) -> None:
     """Waits until nothing is due or under way, and whatever was written has been heard of."""
     store, quiet = office.server.server.store, 0
-    while quiet < (_QUIET if store.shared else 1):
+    while quiet < (_QUIET if store.is_shared else 1):
         await office.rest()
         seen = store.meter.commands
         await bounded(store.run(Command("", (), _nothing)))

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from proofs.parity import moves
 from proofs.parity.letters import wait
 from proofs.parity.moves import Move

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 import asyncpg
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict

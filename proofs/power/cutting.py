@@ -10,7 +10,7 @@ from random import Random
 
 import apsw
 
-from molecule_core.ground.errors import MoleculeError
+from molecule_core.common.errors import MoleculeError
 from proofs.crew.busy import MISSING, MOMENT, TABLES, Book, Busy, judge_moment, spoken
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import read_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from molecule_core.ground.tokens import hash_of
+from molecule_core.common.tokens import hash_token
 from proofs.harness.ports import free_port
 from proofs.harness.settings import START_SECONDS, Setting
 from proofs.harness.verdicts import Verdict
@@ -365,7 +365,7 @@ class Journeys:
     def _judge(self) -> None:
         kept = self._places["files behind its end"].whole
         for token in self._hashed:
-            if hash_of(token).encode() not in kept:
+            if hash_token(token).encode() not in kept:
                 self._fault(UNHASHED, next(each.name for each in self._cage.canaries.values() if each.text == token))
         for name in self._cage.unused:
             self._fault(UNUSED, name)

@@ -13,17 +13,17 @@ import apsw
 from molecule_core.approvals import rules as approvals
 from molecule_core.delegations import rules as delegations
 from molecule_core.threads import fold
-from molecule_core.wire import threadlog as log
+from molecule_core.wire.schemas import thread_log as log
 
 _STATUSES = ("pending_init", "running", "interrupted", "completed", "errored", "shutdown")
 _LINES: dict[type, str] = {
-    log.TurnAccepted: "turn accepted",
-    log.TurnStarted: "turn started",
-    log.TurnEnded: "turn ended",
-    log.UserMessage: "user message",
-    log.Collab: "call",
-    log.Closed: "closed",
-    log.Resumed: "resumed",
+    log.TurnAcceptedEntry: "turn accepted",
+    log.TurnStartedEntry: "turn started",
+    log.TurnEndedEntry: "turn ended",
+    log.UserMessageEntry: "user message",
+    log.CollabCallEntry: "call",
+    log.ThreadClosedEntry: "closed",
+    log.ThreadResumedEntry: "resumed",
 }
 _OWED = """SELECT state, overdue_at IS NOT NULL, outside_at IS NOT NULL, reminded_at IS NOT NULL AND reminded_at > 0
 FROM obligations"""
@@ -46,14 +46,14 @@ class Cells:
 
     def __init__(self) -> None:
         self.reached: Counter[str] = Counter()
-        delegations.TABLE = _Watched(delegations.TABLE, "delegation", self.reached)
-        steps: Any = fold._STEPS
+        delegations.TRANSITIONS = _Watched(delegations.TRANSITIONS, "delegation", self.reached)
+        steps: Any = fold._HANDLERS
         for line, name in _LINES.items():
             steps[line] = self._noted(name, steps[line])
 
     def _noted(self, name: str, step: Callable[[Any, Any], dict[str, Any]]) -> Callable[[Any, Any], dict[str, Any]]:
         def noted(thread: Any, entry: Any) -> dict[str, Any]:
-            what = f"{name} ({entry.status})" if isinstance(entry, log.TurnEnded) else name
+            what = f"{name} ({entry.status})" if isinstance(entry, log.TurnEndedEntry) else name
             self.reached[f"thread: {what} / {thread.status}"] += 1
             return step(thread, entry)
 
@@ -96,8 +96,10 @@ class _Watched(dict[Any, Any]):
 
 def every_cell() -> set[str]:
     """All cells that there are."""
-    found = {f"delegation: {fact} / {status}" for fact, status in delegations.TABLE}
-    found |= {f"approval: {row.event} / {status}" for (_, status), row in approvals.TABLE.items() if row is not None}
+    found = {f"delegation: {fact} / {status}" for fact, status in delegations.TRANSITIONS}
+    found |= {
+        f"approval: {row.event} / {status}" for (_, status), row in approvals.TRANSITIONS.items() if row is not None
+    }
     ends = [f"turn ended ({status})" for status in ("completed", "failed", "interrupted")]
     lines = [name for name in _LINES.values() if name != "turn ended"] + ends
     return found | {f"thread: {line} / {status}" for line in lines for status in _STATUSES}

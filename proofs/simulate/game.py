@@ -9,7 +9,7 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.wakeups import Notifier
 from proofs.simulate.cells import Cells
 from proofs.simulate.company import Company
 from proofs.simulate.engines import Engine
@@ -72,12 +72,12 @@ class Game:
         log = logging.getLogger("molecule")
         log.addHandler(watch)
         log.propagate = False
-        real = Wakeups.ring
+        real = Notifier.notify
 
-        def ring(self: Wakeups, keys: object) -> None:
+        def ring(self: Notifier, keys: object) -> None:
             real(self, [key for key in keys if self.closing or not world.loses()])  # type: ignore[attr-defined]
 
-        Wakeups.ring = ring  # type: ignore[method-assign]
+        Notifier.notify = ring  # type: ignore[method-assign]
         try:
             loop.run_until_complete(self._play())
         except Deadlock:
@@ -85,7 +85,7 @@ class Game:
         except Endless:
             world.fault("never at rest", self._seed)
         finally:
-            Wakeups.ring = real  # type: ignore[method-assign]
+            Notifier.notify = real  # type: ignore[method-assign]
             log.removeHandler(watch)
             world.bury()
             asyncio.set_event_loop(None)

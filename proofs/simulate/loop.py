@@ -13,8 +13,8 @@ from contextvars import ContextVar, copy_context
 from random import Random
 from typing import Any, TypeVar
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages.owing import NotAlone
+from molecule_core.common.clock import SECOND
+from molecule_core.messages.obligations.ledger import NeedsExclusiveGroup
 
 T = TypeVar("T")
 # A deed that would be done in a thread takes so long at most.
@@ -141,7 +141,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if isinstance(error, Died) or any(life.is_over and task in life.tasks for life in self.lives):
             return
         # Whoever tries once more when it is told this has died before it was.
-        if isinstance(error, NotAlone) and any(life.is_over for life in self.lives):
+        if isinstance(error, NeedsExclusiveGroup) and any(life.is_over for life in self.lives):
             return
         self.trouble.append(f"{about['message']}: {error!r}")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from molecule_core.ground.clock import SECOND, rfc3339
-from molecule_core.messages.handles import handle_of
+from molecule_core.common.clock import SECOND, to_rfc3339
+from molecule_core.messages.obligations.reply_handles import make_handle
 from proofs.simulate.company import Company, Seat
 from proofs.simulate.loop import passing
 from proofs.simulate.world import Cut, HungUp, Item, World
@@ -247,8 +247,8 @@ class Agent(Person):
             await passing(self.dice.uniform(1, 10))
         is_plain = not self.world.chance.jumps and not self.world.chance.slowness and not self.world.chance.lost_rings
         if is_plain and self.world.counts["lives"] == lives:
-            fresh = [row for row in rows if row["attempt"] == 1 and row["created_at"] > rfc3339(began_at)]
-            if fresh and rfc3339(self.world.clock.now() - _AT_ONCE) > fresh[0]["created_at"]:
+            fresh = [row for row in rows if row["attempt"] == 1 and row["created_at"] > to_rfc3339(began_at)]
+            if fresh and to_rfc3339(self.world.clock.now() - _AT_ONCE) > fresh[0]["created_at"]:
                 self.world.fault("woken late though no ring was lost", f"{fresh[0]['created_at']}")
         for row in rows:
             place = row["id"], row["attempt"]
@@ -305,7 +305,7 @@ class Agent(Person):
 
     def _handle_of(self, row: Item) -> str:
         source, thread = row["source_id"] or "", row["request_body"]["params"]["message"].get("contextId")
-        return handle_of(self.company.org_id, source, self.seat.id, thread, row["id"], row["seq"])
+        return make_handle(self.company.org_id, source, self.seat.id, thread, row["id"], row["seq"])
 
     # -- delegations ---------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from molecule_core.ground import points
+from molecule_core.common import crash_points
 from proofs.harness.children import setting_of_this_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
@@ -73,7 +73,7 @@ def play(setting: Setting) -> Played:
                 played.notes.append(f"seed {name} had another course the second time")
     played.cells = dict(cells.reached)
     played.every_cell = sorted(every_cell())
-    played.every_point = sorted(getattr(points, "POINTS", ()))
+    played.every_point = sorted(getattr(crash_points, "POINTS", ()))
     return played
 
 

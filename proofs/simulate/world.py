@@ -18,14 +18,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from molecule_core.edges.app import Wish
-from molecule_core.edges.routes import Call
-from molecule_core.ground import points
-from molecule_core.ground.clock import HOUR, SECOND
-from molecule_core.ground.errors import FetchFailed
-from molecule_core.ground.net import Fetched, Fetcher
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
+from molecule_core.api.http.application import InternalRequest
+from molecule_core.api.http.routing import Request
+from molecule_core.common import crash_points
+from molecule_core.common.clock import HOUR, SECOND
+from molecule_core.common.errors import FetchFailed
+from molecule_core.common.net.safe_fetch import Fetcher, FetchResult
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
 from proofs.harness.office import ADMIN_TOKEN, LIMITS
 from proofs.simulate.loop import Died, Life, SimulatedClock, SimulatedLoop, passing
 from tests.clocks import START, SeededRandomness
@@ -116,7 +116,7 @@ class World:
         self._steps_left, self._points_left = -1, -1
         self._falls_at, self._falls_after = falls or ("", 0)
         loop.on_step = self._step
-        points.watch(self._reached)
+        crash_points.set_watcher(self._reached)
         for at, by in chance.jumps:
             loop.call_later(at, self._jump, by)
 
@@ -216,14 +216,14 @@ class World:
         if self._server is not None:
             await self._life.begin(self._server.close())
             await passing(1)
-        points.watch(None)
+        crash_points.set_watcher(None)
         for task in self._life.tasks:
             self.fault("left behind by a server that was closed", repr(task.get_coro()))
         self._life.end()
 
     def bury(self) -> None:
         """Whatever is left of a game that broke down."""
-        points.watch(None)
+        crash_points.set_watcher(None)
         if self._server is not None and not self._life.is_over:
             bury(self._server)
             self._life.end()
@@ -259,13 +259,15 @@ class World:
             raise Cut
         own = {} if key is None else {b"idempotency-key": key.encode()}
         encoded = b"" if body is None else msgspec.json.encode(body)
-        wish = Wish(method, path, urlencode(query).encode() if query else b"", encoded, own)
+        wish = InternalRequest(method, path, urlencode(query).encode() if query else b"", encoded, own)
         headers = {b"authorization": f"Bearer {token}".encode()}
         server = self._server
         if server is None:
             raise Cut
         app = server.app
-        task = self._life.begin(app.ask(Call(server.routes.rows[0], {}, headers, b"", SIM_LIMITS), wish))
+        task = self._life.begin(
+            app.call_internally(Request(server.routes.routes[0], {}, headers, b"", SIM_LIMITS), wish)
+        )
         answer: asyncio.Future[Any] = self.loop.create_future()
         self._calls[answer] = None
 
@@ -320,7 +322,7 @@ class Net(Fetcher):
 
     async def post(
         self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
-    ) -> Fetched:
+    ) -> FetchResult:
         world, dice = self._world, self._world.dice
         world.counts["pushes"] += 1
         lot = dice.random() if dice.random() < self.fails else 1.0
@@ -340,11 +342,11 @@ class Net(Fetcher):
         if lot < 0.55:
             world.counts["pushes failed"] += 1
             status = dice.choice((500, 503, 429, 429, 404))
-            return Fetched(status, {"retry-after": str(dice.randint(1, 8))} if status == 429 else {}, b"")
+            return FetchResult(status, {"retry-after": str(dice.randint(1, 8))} if status == 429 else {}, b"")
         if dice.random() < 0.05:
             world.counts["pushes doubled"] += 1
             self._bring(headers, dice)
-        return Fetched(200, {"content-type": "application/json"}, self._bring(headers, dice))
+        return FetchResult(200, {"content-type": "application/json"}, self._bring(headers, dice))
 
     def _bring(self, headers: dict[str, str], dice: Random) -> bytes:
         id_ = headers["X-Molecule-Activity"]
@@ -359,10 +361,10 @@ class Net(Fetcher):
         ]
         return self.said.setdefault(id_, msgspec.json.encode(dice.choice(every)))
 
-    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> Fetched:
+    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         raise FetchFailed(reason="nobody there", sent=False, status=None)
 
-    async def check(self, url: str) -> None:
+    async def check_url(self, url: str) -> None:
         """Every address is fine here."""
 
 
@@ -386,7 +388,7 @@ def bury(server: Server) -> None:
     if store._lock is not None:
         os.close(store._lock)
         store._lock = None
-    server._files._disk.close()
+    server._file_writer._blobs.close()
 
 
 def copied(template: Path, folder: Path) -> Path:

@@ -7,7 +7,7 @@ ten others nod.
 import asyncio
 from collections.abc import Callable
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.crew.company import Seat
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control

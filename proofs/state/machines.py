@@ -16,7 +16,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.harness.children import setting_of_this_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict

@@ -7,13 +7,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.refusals import InvalidTemplate
-from molecule_core.instructions import language, syntax
-from molecule_core.instructions.checking import KINDS, Checks
-from molecule_core.instructions.model import Choice, Facts, Form, InForce, Parts, Rendered, Seat, Template
+from molecule_core.common.errors import InvalidTemplate
+from molecule_core.common.limits import Limits
+from molecule_core.instructions.builtin_templates import builtin_catalogue
+from molecule_core.instructions.language import ast, parser
+from molecule_core.instructions.model import (
+    ActiveVersion,
+    AgentProfile,
+    MessageContext,
+    RenderedText,
+    Template,
+    TemplateContent,
+    TemplateVersionRef,
+    Verbosity,
+)
 from molecule_core.instructions.render import Renderer
-from molecule_core.instructions.seeds import seeded
+from molecule_core.instructions.validation import MESSAGE_KINDS, TemplateValidator
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
@@ -23,7 +32,7 @@ _LIMITS = Limits()
 _MOST_SECONDS = 0.1
 _EXAMPLES = 5
 _RUNTIMES = ("claude-code", "codex", "generic-mcp", "gemini-cli")
-_SCALARS = tuple(name for name in syntax.VARIABLES if name not in syntax.LISTS)
+_SCALARS = tuple(name for name in ast.VARIABLES if name not in ast.LIST_VARIABLES)
 # What values hold: pieces of templates, of formats, of other lines.
 _VALUES = (
     "",
@@ -43,8 +52,8 @@ _VALUES = (
 )
 # Two values of one length and one sort: whatever a template does with the one it does with the other.
 _TRICKY, _PLAIN = "{{ kind }}", "zqzqzqzqzq"
-_TEXTS = tuple(name for name in Facts.__struct_fields__ if isinstance(getattr(Facts(), name), str))
-_CHOICE = Choice("t", 1, "org")
+_TEXTS = tuple(name for name in MessageContext.__struct_fields__ if isinstance(getattr(MessageContext(), name), str))
+_CHOICE = TemplateVersionRef("t", 1, "org")
 _BROKEN = ("{{", "}}", "{%", "%}", "{#", "|", "==", "(", '"', "endif", "not", "\x00", "for", ".", "[0]", "{% endfor %}")
 
 
@@ -70,12 +79,12 @@ class _Scribe:
         if pick < 0.6:
             return f"{{{{ {self._scalar(loop)} }}}}"
         if pick < 0.67:
-            return f'{{{{ {self._chance.choice(syntax.LISTS)} | join("{self._words()[:3]}") }}}}'
+            return f'{{{{ {self._chance.choice(ast.LIST_VARIABLES)} | join("{self._words()[:3]}") }}}}'
         if pick < 0.9:
             return self._if(depth, loop)
         name = self._chance.choice(("tool", "file", "kind", "x"))
         inner = "".join(self._piece(depth=depth + 1, loop=name) for _ in range(self._chance.randrange(1, 4)))
-        return f"{{% for {name} in {self._chance.choice(syntax.LISTS)} %}}{inner}{{% endfor %}}"
+        return f"{{% for {name} in {self._chance.choice(ast.LIST_VARIABLES)} %}}{inner}{{% endfor %}}"
 
     def _if(self, depth: int, loop: str) -> str:
         made = f"{{% if {self._condition(loop)} %}}{self._piece(depth=depth + 1, loop=loop)}"
@@ -153,32 +162,32 @@ class _Reader:
         if len(self.notes) < _EXAMPLES:
             self.notes.append(f"{what}: {text[:200]!a}")
 
-    def _too_much(self, parts: Parts) -> None:
+    def _too_much(self, parts: TemplateContent) -> None:
         """Each of its texts may be taken, all of them may not; and if it stood in the store, it would do no harm."""
         template = Template("org", "t", 1, "", None, parts, None, 0, "scribe")
         try:
-            Checks(seeded(), public_url="", limits=_LIMITS).check(template)
+            TemplateValidator(builtin_catalogue(), public_url="", limits=_LIMITS).validate_template(template)
         except InvalidTemplate:
             pass
         else:
             self._note("known bombs and escapes accepted", repr(parts))
-        catalogue = seeded()
-        catalogue.put([template], [InForce("org", "t", 1, None, 0, 0)])
+        catalogue = builtin_catalogue()
+        catalogue.put_versions([template], [ActiveVersion("org", "t", 1, None, 0, 0)])
         tools = (*ALL_TOOLS, *parts.tools)
-        facts = replace(Facts(), kind="canvas_user", peer_role="é" * 500, attachments=("f" * 255,) * 10)
+        facts = replace(MessageContext(), kind="canvas_user", peer_role="é" * 500, attachments=("f" * 255,) * 10)
         began = time.process_time()
         made = Renderer(catalogue, public_url="", limits=_LIMITS).render(
-            Seat("w", "org", "claude-code", "t", tools, known_tools=True), _CHOICE, Form.FULL, facts
+            AgentProfile("w", "org", "claude-code", "t", tools, has_tool_list=True), _CHOICE, Verbosity.FULL, facts
         )
         if time.process_time() - began > _MOST_SECONDS:
             self._note("over 100 ms of CPU", repr(parts))
         if made is not None:
             self._judge(repr(parts), made)
 
-    def _tree(self, text: str) -> syntax.Body | None:
+    def _tree(self, text: str) -> ast.Body | None:
         try:
-            parsed = language.parse(text, most_bytes=_LIMITS.template_bytes, most_nodes=_LIMITS.template_nodes)
-        except language.Refused as refused:
+            parsed = parser.parse(text, max_bytes=_LIMITS.template_bytes, max_nodes=_LIMITS.template_nodes)
+        except parser.TemplateSyntaxError as refused:
             self.figures["refused"] += 1
             if not 1 <= refused.line <= text.count("\n") + 1 or not refused.reason:
                 self._note("refused without line or reason", text)
@@ -191,7 +200,7 @@ class _Reader:
 
     def _render(self, text: str) -> None:
         renderer = self._renderer(text)
-        seat, form = self._seat(), self._chance.choice(list(Form))
+        seat, form = self._seat(), self._chance.choice(list(Verbosity))
         first = self._facts()
         # Of the same sort, so that only what is asked of single messages tells them apart.
         second = replace(self._facts(), kind=first.kind, intent=first.intent)
@@ -205,23 +214,27 @@ class _Reader:
         if tricky != (None if plain is None else plain.replace(_PLAIN, _TRICKY)):
             self._note("values read as templates", text)
 
-    def _said(self, renderer: Renderer, seat: Seat, form: Form, value: str) -> str | None:
+    def _said(self, renderer: Renderer, seat: AgentProfile, form: Verbosity, value: str) -> str | None:
         """The words for a message all of whose values are one text."""
         named = dict.fromkeys(_TEXTS, value)
-        facts = replace(Facts(), **{**named, "kind": "canvas_user", "intent": "request", "attachments": (value,)})
+        facts = replace(
+            MessageContext(), **{**named, "kind": "canvas_user", "intent": "request", "attachments": (value,)}
+        )
         made = renderer.render(seat, _CHOICE, form, facts)
         return None if made is None else made.text
 
     def _renderer(self, text: str) -> Renderer:
-        parts = Parts(lines=(text,), blocks={"reply": "r", "compact": text})
-        catalogue = seeded()
+        parts = TemplateContent(lines=(text,), blocks={"reply": "r", "compact": text})
+        catalogue = builtin_catalogue()
         template = Template("org", "t", 1, "", None, parts, None, 0, "scribe")
-        catalogue.put([template], [InForce("org", "t", 1, None, 0, 0)])
+        catalogue.put_versions([template], [ActiveVersion("org", "t", 1, None, 0, 0)])
         return Renderer(catalogue, public_url="", limits=_LIMITS)
 
-    def _look(self, text: str, renderer: Renderer, wish: tuple[Seat, Choice, Form, Facts]) -> None:
+    def _look(
+        self, text: str, renderer: Renderer, wish: tuple[AgentProfile, TemplateVersionRef, Verbosity, MessageContext]
+    ) -> None:
         failures: list[str] = []
-        renderer.when_failed = lambda _seat, _choice, reason: failures.append(reason)
+        renderer.on_failure = lambda _seat, _choice, reason: failures.append(reason)
         began = time.process_time()
         made = renderer.render(*wish)
         seconds = time.process_time() - began
@@ -235,22 +248,26 @@ class _Reader:
             return
         self._judge(text, made)
 
-    def _judge(self, text: str, made: Rendered) -> None:
+    def _judge(self, text: str, made: RenderedText) -> None:
         size = len(made.text.encode("utf-8", "surrogatepass"))
         self.longest = max(self.longest, size)
         if size > _LIMITS.instruction_bytes:
             self._note("words over the bound", text)
 
-    def _seat(self) -> Seat:
+    def _seat(self) -> AgentProfile:
         tools = tuple(self._chance.sample(ALL_TOOLS, self._chance.randrange(len(ALL_TOOLS) + 1)))
-        return Seat("w", "org", self._chance.choice(_RUNTIMES), "t", tools, self._chance.random() < 0.8, not tools)
+        return AgentProfile(
+            "w", "org", self._chance.choice(_RUNTIMES), "t", tools, self._chance.random() < 0.8, not tools
+        )
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> MessageContext:
         pick = self._chance.choice
         values: dict[str, Any] = {name: pick(_VALUES) for name in _TEXTS}
         files = tuple(pick(_VALUES) for _ in range(self._chance.choice((0, 0, 1, 10))))
-        more = {"kind": pick(KINDS), "intent": pick(("request", "inform"))}
-        return replace(Facts(), **{**values, **more, "attempt": self._chance.randrange(3), "attachments": files})
+        more = {"kind": pick(MESSAGE_KINDS), "intent": pick(("request", "inform"))}
+        return replace(
+            MessageContext(), **{**values, **more, "attempt": self._chance.randrange(3), "attachments": files}
+        )
 
 
 async def run(setting: Setting) -> Verdict:

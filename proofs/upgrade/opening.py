@@ -14,13 +14,13 @@ from typing import Any
 import apsw
 import asyncpg
 
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.errors import StateInUse, StoreUnavailable
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.errors import StateInUse, StoreUnavailable
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.limits import Limits
 from molecule_core.store.database import Store
-from molecule_core.store.postgres import PostgresStore
-from molecule_core.store.sqlite import SqliteStore
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.sqlite.store import SqliteStore
 
 TRY_AGAIN = 3
 """The exit code of an opening that found its place still taken by the one before."""
@@ -64,11 +64,13 @@ def _is_postgres(place: str) -> bool:
 def store_at(place: str) -> Store:
     """The store as the server makes it."""
     clock, limits = SystemClock(), Limits()
-    ids = Ids(clock, SystemRandomness())
+    ids = IdGenerator(clock, SystemRandomness())
     if _is_postgres(place):
         folder = Path(os.environ["COPIES"])
-        return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=lambda _keys: None, copies=folder)
-    return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, ring=lambda _keys: None)
+        return PostgresStore(
+            place, clock=clock, ids=ids, limits=limits, notify=lambda _keys: None, backup_folder=folder
+        )
+    return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, notify=lambda _keys: None)
 
 
 async def main(place: str, last: int) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import asyncpg
 
-from molecule_core.store.backup import fault_of
+from molecule_core.store.sqlite.backup import integrity_error
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Swap
 from proofs.harness.settings import START_SECONDS, Proof, Setting
@@ -126,7 +126,7 @@ class Store:
             found.append("rows lost or altered")
         suffix = ".postgres.db" if self.engine == "postgres" else ".db"
         copy = self.home / f"molecule.schema-{self.version}{suffix}"
-        if not copy.exists() or fault_of(copy) or not await self._is_whole(copy):
+        if not copy.exists() or integrity_error(copy) or not await self._is_whole(copy):
             found.append("no sound copy of what was")
         return iter(found)
 

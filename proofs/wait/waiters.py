@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import others_first
-from molecule_core.store.pruning import deletion
+from molecule_core.common.clock import yield_to_others
 from molecule_core.store.queries import Params
-from molecule_core.threads.pruning import _WITH_A_THREAD
+from molecule_core.store.retention import deletion_command
+from molecule_core.threads.retention import _DELETE_STATEMENTS
 from proofs.harness.children import as_a_child
 from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
@@ -125,13 +125,13 @@ class Game:
 
     async def _soon(self, work: Any) -> None:
         for _ in range(self.dice.randrange(_MOST_PAUSES)):
-            await others_first()
+            await yield_to_others()
         await work
 
     async def _waits(self, call_id: str) -> Item:
         """Waits as an engine does: as long as it goes on, the same call again; also when it was told of an error."""
         for _ in range(self.dice.randrange(_MOST_PAUSES)):
-            await others_first()
+            await yield_to_others()
         call = {"call_id": call_id, "targets": self.targets, "mode": self.mode, "timeout": self.seconds}
         where, began, refusals = f"/threads/{self.root['id']}/agents/wait", self._clock.monotonic(), 0
         while refusals < _MOST_REFUSALS:
@@ -156,8 +156,8 @@ class Game:
 
     async def _goes(self, agent: Item) -> None:
         """Everything that is known of it is taken, as retention takes it; nobody is rung by that."""
-        rows: list[tuple[str, Params]] = [(name, {"thread_id": agent["id"]}) for name in _WITH_A_THREAD]
-        await self._office.server.store.run(deletion("", rows))
+        rows: list[tuple[str, Params]] = [(name, {"thread_id": agent["id"]}) for name in _DELETE_STATEMENTS]
+        await self._office.server.store.run(deletion_command("", rows))
         self.gone.add(agent["id"])
 
     async def _leaves(self, agent: Item) -> None:
@@ -345,16 +345,16 @@ class Waiters:
     async def _come_to_rest(self) -> None:
         """How many of the server's own workers sleep when nothing is to be done."""
         for _ in range(_MANY_TURNS):
-            await others_first()
-        self._workers = self._office.server.wakeups.asleep
+            await yield_to_others()
+        self._workers = self._office.server.wakeups.sleeping
 
     async def _asleep(self, tasks: list[asyncio.Task[Item]]) -> None:
         """Until those that go on wait beside the server's own workers, or for so long that they never will."""
         wakeups = self._office.server.wakeups
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                while wakeups.asleep < self._workers + sum(not task.done() for task in tasks):
-                    await others_first()
+                while wakeups.sleeping < self._workers + sum(not task.done() for task in tasks):
+                    await yield_to_others()
 
 
 async def run(setting: Setting) -> Verdict:

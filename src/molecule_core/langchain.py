@@ -18,19 +18,19 @@ from typing import Any
 import msgspec
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from molecule_core.agent.config import Configuration, SeatConfig, read_configuration
-from molecule_core.agent.speaking import Speaker
-from molecule_core.client.api import Api
-from molecule_core.client.calling import Caller
-from molecule_core.client.claiming import Seat
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.ground.settings import environment
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import ToolError, ToolSpec
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.config import Configuration, WorkspaceConfig, read_configuration
+from molecule_core.client.api import ApiClient
+from molecule_core.client.claims import ActingWorkspace
+from molecule_core.client.tool_runner import ToolRunner
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.settings import environment
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import ToolError, ToolSpec
 
 # Longer than the longest poll that a tool makes, so that a silent answer is the server's doing and not ours.
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 def tools(environ: Mapping[str, str] | None = None) -> list[BaseTool]:
@@ -53,9 +53,9 @@ class Toolkit:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="molecule-tools", daemon=True)
         self._stack = AsyncExitStack()
-        self._caller: Caller | None = None
+        self._runner: ToolRunner | None = None
         self._thread.start()
-        self.tools: list[BaseTool] = [_tool(spec, self._run) for spec in TOOLS]
+        self.tools: list[BaseTool] = [_to_langchain_tool(spec, self._run) for spec in TOOLS]
 
     def __enter__(self) -> "Toolkit":
         return self
@@ -67,59 +67,61 @@ class Toolkit:
 
     def close(self) -> None:
         """Lets go of connections and thread; calls that are under way end with an error."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._close_connections(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def _end(self) -> None:
+    async def _close_connections(self) -> None:
         under_way = asyncio.all_tasks() - {asyncio.current_task()}
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
-        if self._caller is not None:
-            await self._caller.close()
+        if self._runner is not None:
+            await self._runner.close()
         await self._stack.aclose()
 
-    def _run(self, spec: ToolSpec, given: dict[str, Any]) -> Future[dict[str, Any]]:
+    def _run(self, spec: ToolSpec, arguments: dict[str, Any]) -> Future[dict[str, Any]]:
         """A call on the toolkit's own loop, to be waited for from any other place."""
-        return asyncio.run_coroutine_threadsafe(self._call(spec, given), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._call(spec, arguments), self._loop)
 
-    async def _call(self, spec: ToolSpec, given: dict[str, Any]) -> dict[str, Any]:
-        if self._caller is None:
-            self._caller = self._connected(self._configuration)
+    async def _call(self, spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self._runner is None:
+            self._runner = self._create_runner(self._configuration)
         try:
-            return await self._caller.call(spec, spec.arguments(given))
+            return await self._runner.call(spec, spec.parse_arguments(arguments))
         except ToolError as error:
             raise ToolException(error.text) from None
 
-    def _connected(self, configuration: Configuration) -> Caller:
-        return Caller(
-            [self._seat(each) for each in configuration.seats],
+    def _create_runner(self, configuration: Configuration) -> ToolRunner:
+        return ToolRunner(
+            [self._connect_workspace(each) for each in configuration.workspaces],
             clock=self._clock,
-            ids=Ids(self._clock, self._randomness),
+            ids=IdGenerator(self._clock, self._randomness),
             runtime="langchain",
             version=importlib.metadata.version("molecule-core"),
-            lease=configuration.wishes.lease_seconds,
+            lease=configuration.settings.lease_seconds,
         )
 
-    def _seat(self, seat: SeatConfig) -> Seat:
-        api = Api(seat.url, seat.token, seconds=_PATIENCE_SECONDS)
+    def _connect_workspace(self, connection: WorkspaceConfig) -> ActingWorkspace:
+        api = ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS)
         self._stack.push_async_callback(api.close)
-        return Seat(seat.id, seat.url, Speaker(api, clock=self._clock, randomness=self._randomness))
+        return ActingWorkspace(
+            connection.id, connection.url, RetryingRequester(api, clock=self._clock, randomness=self._randomness)
+        )
 
 
-_Run = Callable[[ToolSpec, dict[str, Any]], Future[dict[str, Any]]]
+_RunTool = Callable[[ToolSpec, dict[str, Any]], Future[dict[str, Any]]]
 
 
-def _tool(spec: ToolSpec, run: _Run) -> BaseTool:
+def _to_langchain_tool(spec: ToolSpec, run: _RunTool) -> BaseTool:
     """A tool: the model reads the result as JSON, the program has it as the artifact; a refusal is a result too."""
 
-    def call(**given: Any) -> tuple[str, dict[str, Any]]:
-        return _told(run(spec, given).result())
+    def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _to_content_and_artifact(run(spec, arguments).result())
 
-    async def acall(**given: Any) -> tuple[str, dict[str, Any]]:
-        return _told(await asyncio.wrap_future(run(spec, given)))
+    async def acall(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _to_content_and_artifact(await asyncio.wrap_future(run(spec, arguments)))
 
     return StructuredTool(
         name=spec.name,
@@ -132,5 +134,5 @@ def _tool(spec: ToolSpec, run: _Run) -> BaseTool:
     )
 
 
-def _told(result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _to_content_and_artifact(result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return msgspec.json.encode(result).decode(), result

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from molecule_core.agent.config import Configuration, read_configuration
-from molecule_core.agent.engines.running import Agent
+from molecule_core.agent.engines.runner import EngineAgent
 from molecule_core.agent.engines.settings import read_run_config
-from molecule_core.client.threads import Thread, Threads
-from molecule_core.wire.threads import Sight
+from molecule_core.client.threads import EngineThread, ThreadsClient
+from molecule_core.wire.schemas.threads import ModelContext
 from tests.agent.model_endpoint import Endpoint
 from tests.journeys.patience import eventually
 from tests.journeys.processes import MOLECULE, Process, started
@@ -48,15 +48,15 @@ def configured(server: Running, seat: Seat, folder: Path) -> Configuration:
 
 
 @contextlib.asynccontextmanager
-async def living(server: Running, seat: Seat, folder: Path, **more: str) -> AsyncIterator[Agent]:
+async def living(server: Running, seat: Seat, folder: Path, **more: str) -> AsyncIterator[EngineAgent]:
     """The agent, until the block ends."""
     told = environ(server, seat, folder, **more)
-    agent = Agent(read_configuration(told), read_run_config(folder), folder, told)
+    agent = EngineAgent(read_configuration(told), read_run_config(folder), folder, told)
     running = asyncio.create_task(agent.run(once=False))
     try:
         yield agent
     finally:
-        agent.ends(0)
+        agent.request_exit(0)
         async with asyncio.timeout(PROCESS_START_SECONDS):
             assert await running == 0
 
@@ -74,7 +74,7 @@ class Watcher:
 
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
-        self.threads = Threads(lambda: seat.api, seat.id)
+        self.threads = ThreadsClient(lambda: seat.api, seat.id)
 
     async def all(self) -> list[dict[str, Any]]:
         """All threads, oldest first."""
@@ -92,17 +92,17 @@ class Watcher:
         found: list[dict[str, Any]] = await long(self.all, over)
         return found
 
-    async def thread(self, place: int = 0) -> Thread:
+    async def thread(self, place: int = 0) -> EngineThread:
         """One of them, whole."""
         return await self.threads.get((await self.all())[place]["thread_id"])
 
-    async def sight(self, place: int = 0) -> Sight:
+    async def sight(self, place: int = 0) -> ModelContext:
         """What its model sees."""
-        return await self.threads.sight((await self.all())[place]["thread_id"])
+        return await self.threads.get_model_context((await self.all())[place]["thread_id"])
 
     async def types(self, place: int = 0) -> list[str]:
         """Its log in short."""
-        return [each.type for each in await self.threads.items((await self.all())[place]["thread_id"])]
+        return [each.type for each in await self.threads.list_entries((await self.all())[place]["thread_id"])]
 
     async def waiting(self) -> int:
         """How many messages nobody has handled."""

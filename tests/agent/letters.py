@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.schemas.inbox import InboxMessage
 
 _numbers = itertools.count(1)
 

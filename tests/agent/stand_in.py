@@ -4,9 +4,9 @@ refuse, and be cut off in the middle of a request, before or after it has done w
 import asyncio
 from typing import Any
 
-from molecule_core.agent.connections import Servers
-from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.agent.client.connections import ServerConnections
+from molecule_core.agent.client.tokens import TokenRegistry
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from tests.clocks import FakeClock
 
 
@@ -163,7 +163,7 @@ def instructions(handle: str) -> dict[str, Any]:
     return {**said, **told, "tokens": 9, "reply_handle": handle}
 
 
-class StandInApi(Api):
+class StandInApi(ApiClient):
     """A client that never leaves the process."""
 
     def __init__(self, server: StandIn | None, token: str) -> None:
@@ -180,11 +180,11 @@ class StandInApi(Api):
         headers: dict[str, str] | None = None,
     ) -> Any:
         if self._server is None:
-            raise NoAnswer("away")
+            raise NoAnswerError("away")
         return await self._server.serve(self._token, method, path, body, query or {})
 
 
-class StandIns(Servers):
+class StandIns(ServerConnections):
     """Clients of stand-ins, by workspace; a workspace without one has a server that is away."""
 
     def __init__(self, tokens: TokenRegistry, servers: dict[str, StandIn]) -> None:
@@ -192,5 +192,5 @@ class StandIns(Servers):
         self._tokens_of = tokens
         self._stand_ins = servers
 
-    def api(self, workspace_id: str, url: str) -> Api:
+    def api(self, workspace_id: str, url: str) -> ApiClient:
         return StandInApi(self._stand_ins.get(workspace_id), self._tokens_of.token(workspace_id))

@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.engines import words
-from molecule_core.agent.engines.encoding import INCOMING, NOTE, NOTE_END, OPENING, messages_of
+from molecule_core.agent.engines import texts
+from molecule_core.agent.engines.chat_encoding import (
+    INCOMING_TOOL,
+    NOTE_END,
+    NOTE_START,
+    OPENING_TEXT,
+    to_chat_messages,
+)
 from tests.agent.agents import KEY, Watcher, command, home, living, long
 from tests.agent.model_endpoint import Asked, Endpoint, Reply, endpoint
 from tests.endpoint.hosts import within
@@ -35,28 +41,28 @@ def firsts(at: Endpoint) -> set[str]:
     return {f"{each.body['messages'][0]} {each.body.get('prompt_cache_key')}" for each in at.asked}
 
 
-def texts(request: Asked) -> str:
+def texts_of(request: Asked) -> str:
     """All that a request shows."""
     return "\n".join(str(each["content"]) for each in request.body["messages"])
 
 
 async def check_all_stored(watch: Watcher, at: Endpoint) -> None:
     """Whatever any request has shown stands in a log, word for word; beside it are only the encoding's own signs."""
-    known = {OPENING}
+    known = {OPENING_TEXT}
     for each in await watch.all():
-        for line in await watch.threads.items(each["thread_id"]):
+        for line in await watch.threads.list_entries(each["thread_id"]):
             known |= {str(line.entry[name]) for name in ("text", "summary") if name in line.entry}
             if line.type == "tool_call":
                 known.add(f"{line.entry['tool']} {line.entry['arguments']}")
     for request in at.asked:
         for message in request.body["messages"]:
-            said = str(message["content"] or "").removeprefix(NOTE).removesuffix(NOTE_END)
+            said = str(message["content"] or "").removeprefix(NOTE_START).removesuffix(NOTE_END)
             if said.startswith("<peer_message "):
                 said = html.unescape(said.partition(">")[2].removesuffix("</peer_message>"))
             assert not said or said in known, said
             for call in message.get("tool_calls") or ():
                 name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-                assert name == INCOMING or f"{name} {arguments}" in known
+                assert name == INCOMING_TOOL or f"{name} {arguments}" in known
 
 
 @requirement("AR2", "AR4", "AR8")
@@ -77,7 +83,7 @@ async def test_messages_become_turns_of_one_thread_and_each_request_is_its_log_b
         assert (found[one][1], found[two][1]) == ("Nobody is here.", "Still nobody.")
         (thread,) = await watch.all()
         sight = await watch.sight()
-        whole = messages_of(sight.items)
+        whole = to_chat_messages(sight.items)
         for request in at.asked:
             sent = request.body["messages"]
             assert sent == whole[: len(sent)], "nothing that is not stored reaches a model"
@@ -85,7 +91,7 @@ async def test_messages_become_turns_of_one_thread_and_each_request_is_its_log_b
         view = await watch.thread()
         assert whole[0]["content"] == view.base_instructions and "You are Ops" in view.base_instructions
         assert at.asked[0].body["prompt_cache_key"] == sight.items[0].item_id == thread["base"]["item_id"]
-        assert "Who is there?" in texts(at.asked[0]) and KEY not in texts(at.asked[0])
+        assert "Who is there?" in texts_of(at.asked[0]) and KEY not in texts_of(at.asked[0])
         assert thread["tokens_used"] == 3 * 110 and thread["base"]["provenance"]["type"] == "prompt"
 
 
@@ -146,10 +152,10 @@ async def test_a_peers_words_are_data_and_its_task_has_a_thread_of_its_own_and_i
         assert delegation["status"] == "completed"
         for request in at.asked:
             said = request.body["messages"]
-            assert {"role": "user", "content": OPENING} in said or words.LAYER in texts(request)
+            assert {"role": "user", "content": OPENING_TEXT} in said or texts.ENGINE_INSTRUCTIONS in texts_of(request)
             mine = [str(each["content"]) for each in said if each["role"] == "user"]
             assert not any("masts" in each or "hello there" in each for each in mine)
-        assert any("masts" in texts(each) for each in at.asked)
+        assert any("masts" in texts_of(each) for each in at.asked)
         await check_all_stored(watch, at)
 
 
@@ -169,8 +175,8 @@ async def test_the_base_stays_over_compaction_resume_with_another_model_and_fork
         await asked(person, seat, "How many?")
         async with living(server, seat, home(folder, at, compact_at_tokens=limit)):  # automatic
             await long(watch.types, lambda found: found.count("turn_ended") == 2)
-        assert "All about ships." in texts(at.asked[2]) and "How many?" in texts(at.asked[2])
-        assert "ships ships" not in texts(at.asked[2])
+        assert "All about ships." in texts_of(at.asked[2]) and "How many?" in texts_of(at.asked[2])
+        assert "ships ships" not in texts_of(at.asked[2])
         path = f"/threads/{thread['thread_id']}"
         at.answers = [Reply("In short: ships."), Reply("Blue."), Reply("Red.")]
         async with living(server, seat, home(folder, at)):
@@ -186,9 +192,9 @@ async def test_the_base_stays_over_compaction_resume_with_another_model_and_fork
             await watch.rests(2)
         assert len(firsts(at)) == 1 and base.item_id in firsts(at).pop()
         assert [each.body["model"] for each in at.asked] == ["scripted"] * 4 + ["another"] * 2
-        assert "In short: ships." in texts(at.asked[4]) and "Which colour?" in texts(at.asked[5])
+        assert "In short: ships." in texts_of(at.asked[4]) and "Which colour?" in texts_of(at.asked[5])
         await check_all_stored(watch, at)
-        forked = messages_of((await watch.threads.sight(fork["thread_id"])).items)
+        forked = to_chat_messages((await watch.threads.get_model_context(fork["thread_id"])).items)
         assert at.asked[5].body["messages"] == forked[:-1]
 
 
@@ -244,7 +250,7 @@ async def test_a_person_steers_and_stops_a_turn_while_the_model_thinks(server: R
             assert told["joined"]
             at.gate.set()
             await long(watch.types, lambda found: "turn_ended" in found)
-            assert texts(at.asked[1]).rstrip().endswith("A it is") and "No, B." in texts(at.asked[1])
+            assert texts_of(at.asked[1]).rstrip().endswith("A it is") and "No, B." in texts_of(at.asked[1])
             at.gate.clear()
             await person.post(f"{path}/turns", {"input": "Think of C."})
             await life_until(at, 3)
@@ -280,7 +286,7 @@ async def test_what_a_person_says_while_the_model_thinks_ends_the_wait_that_the_
             assert taken["joined"] and at.gate is not None
             at.gate.set()
             await watch.rests()
-        assert "there is new input from the user" in texts(at.asked[2]) and "No, come back" in texts(at.asked[2])
+        assert "there is new input from the user" in texts_of(at.asked[2]) and "No, come back" in texts_of(at.asked[2])
 
 
 @requirement("AR5")
@@ -310,7 +316,7 @@ async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act
             await long(watch.types, lambda found: found.count("turn_ended") == 2)
             again = await person.get(f"/workspaces/{seat.id}/chat-history")
             assert len([each for each in again["messages"] if each["role"] == "agent"]) == 1
-            assert "was denied" in texts(at.asked[3])
+            assert "was denied" in texts_of(at.asked[3])
 
 
 @requirement("AR5", "AR3")
@@ -336,7 +342,9 @@ async def test_killed_while_leave_is_waited_for_it_does_the_act_once_in_its_next
             await long(Watcher(seat).types, lambda found: "turn_ended" in found)
         said = [each["content"] for each in (await person.get(chat))["messages"] if each["role"] == "agent"]
         assert said == ["The ship is late"]
-        calls = [each.entry["tool"] for each in await Watcher(seat).threads.items(thread) if each.type == "tool_call"]
+        calls = [
+            each.entry["tool"] for each in await Watcher(seat).threads.list_entries(thread) if each.type == "tool_call"
+        ]
         assert calls == ["send_message_to_user"], "the call that was waiting is made, and no other"
 
 
@@ -380,7 +388,7 @@ async def test_a_changed_card_is_told_once_to_a_running_thread_and_is_in_the_bas
         assert "Paints" in fresh.base_instructions and "Draws maps" not in fresh.base_instructions
         notes = [each for each in (await watch.sight()).items if each.type == "context_note"]
         assert len(notes) == 1 and notes[0].text.startswith("peers changed: ") and "Paints" in notes[0].text
-        assert "Paints" not in texts(at.asked[0]) and texts(at.asked[1]).count("Paints") == 1
+        assert "Paints" not in texts_of(at.asked[0]) and texts_of(at.asked[1]).count("Paints") == 1
         assert len({str(each.body["messages"][0]) for each in at.asked[:3]}) == 1
         await check_all_stored(watch, at)
         others = [each for each in (await watch.sight(1)).items if each.type == "context_note"]
@@ -413,17 +421,17 @@ async def test_a_result_comes_to_the_thread_that_asked_and_a_closed_or_spent_thr
             envelope = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
             await peer.api.post(f"/workspaces/{seat.id}/a2a", envelope)
             await long(watch.types, lambda found: found.count("turn_ended") == 2)
-            assert "a coast" in texts(at.asked[2]) and len(await watch.all()) == 1
+            assert "a coast" in texts_of(at.asked[2]) and len(await watch.all()) == 1
             assert (await watch.drafts())[first][1] == "It is under way."
             await person.post(f"/threads/{thread['thread_id']}/close")
             await asked(person, seat, "Another map")
             await watch.rests(2)
-            assert "I need a map" not in texts(at.asked[3])
+            assert "I need a map" not in texts_of(at.asked[3])
             at.answers = [Reply("so much", usage=(390, 10)), DONE]
             for number in (3, 4):
                 await asked(person, seat, f"map {number}")
                 await long(watch.waiting, lambda count: count == 0)
-            assert len(await watch.rests(3)) == 3 and "map 3" not in texts(at.asked[5])
+            assert len(await watch.rests(3)) == 3 and "map 3" not in texts_of(at.asked[5])
 
 
 @requirement("AR4")
@@ -530,7 +538,7 @@ async def test_an_agent_spawned_after_a_compaction_is_another_one_though_the_mod
     async with endpoint() as at:
         at.answers = [answered]
         async with living(server, seat, home(tmp_path / "ops", at)):
-            given = {"input": "east", "base_instructions": "Dig.", "developer": words.LAYER}
+            given = {"input": "east", "base_instructions": "Dig.", "developer": texts.ENGINE_INSTRUCTIONS}
             root = await seat.api.post(f"/workspaces/{seat.id}/threads", given)
             await watch.rests(2)
             await person.post(f"/threads/{root['thread_id']}/compact")
@@ -562,7 +570,7 @@ async def test_the_example_answers_without_a_key_and_asks_before_it_interrupts_e
     assert "the printer is back" in str(heard)
     calls = [
         each.entry["tool"]
-        for each in await watch.threads.items((await watch.all())[0]["thread_id"])
+        for each in await watch.threads.list_entries((await watch.all())[0]["thread_id"])
         if each.type == "tool_call"
     ]
     assert calls == ["list_peers", "broadcast_message"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.engines.running import Agent
+from molecule_core.agent.engines.runner import EngineAgent
 from tests.agent.agents import Watcher, command, home, living, long
 from tests.agent.model_endpoint import Reply, endpoint
 from tests.engines import Engine
@@ -66,14 +66,14 @@ async def test_it_goes_on_with_a_renewed_token_file_although_the_old_token_was_r
             two = (await person.send(seat.id, "And now?"))["activity_id"]
             await long(watch.drafts, lambda found: found.get(two, ("", ""))[1] == "done")
             await long(watch.waiting, lambda count: count == 0)
-            assert agent._seat.state == "leading"
+            assert agent._membership.state == "leading"
         said = await person.get(f"/workspaces/{seat.id}/chat-history")
         assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
 
 
-async def state_of(agent: Agent) -> str:
+async def state_of(agent: EngineAgent) -> str:
     """How its seat stands."""
-    return agent._seat.state
+    return agent._membership.state
 
 
 @requirement("G6", "AR3", "AR5")
@@ -129,9 +129,9 @@ async def said_by(life: Process) -> str:
     return life.said
 
 
-async def trouble_of(agent: Agent) -> str:
+async def trouble_of(agent: EngineAgent) -> str:
     """What is wrong with its seat."""
-    return agent._seat.trouble
+    return agent._membership.problem
 
 
 @requirement("G6", "AR3", "AR4")

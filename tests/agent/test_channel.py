@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent import words
-from molecule_core.agent.channel import METHOD, Channel
-from molecule_core.agent.config import Wishes
-from molecule_core.agent.hosts import wants_channel
-from molecule_core.agent.inbox import Inbox, Key
-from molecule_core.agent.permissions import Permissions
-from molecule_core.wire.inbox import InboxMessage
+from molecule_core.agent import message_format
+from molecule_core.agent.config import AgentSettings
+from molecule_core.agent.host.channel import CHANNEL_METHOD, HostChannel
+from molecule_core.agent.host.detection import wants_channel
+from molecule_core.agent.host.permission_relay import PendingPermissions
+from molecule_core.agent.mailbox.inbox import EntryKey, MergedInbox
+from molecule_core.wire.schemas.inbox import InboxMessage
 from tests.agent.letters import letter
 from tests.clocks import FakeClock, settle
 from tests.requirements import requirement
@@ -23,18 +23,18 @@ class Pushed:
     """A channel, its inbox, and what was pushed."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.inbox = Inbox()
+        self.inbox = MergedInbox()
         self.clock = clock
         self.told: list[dict[str, Any]] = []
-        self.noted: list[Key] = []
+        self.noted: list[EntryKey] = []
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
-        assert method == METHOD
+        assert method == CHANNEL_METHOD
         self.told.append(params)
 
     def look(self) -> None:
         for key in self.noted:
-            self.inbox.settle(key)
+            self.inbox.mark_handled(key)
 
     @property
     def ids(self) -> list[str]:
@@ -46,8 +46,10 @@ class Pushed:
 async def pushing(clock: FakeClock, **wishes: Any) -> AsyncIterator[Pushed]:
     """A channel of a host that has just said that it is ready."""
     pushed = Pushed(clock)
-    wanted = Wishes(**{"channel_delay_seconds": 1.0, "repush_seconds": 60, "repush_most_seconds": 240, **wishes})
-    channel = Channel(pushed.inbox, pushed.notify, clock=clock, wishes=wanted, single=False, look=pushed.look)
+    wanted = AgentSettings(**{"channel_delay_seconds": 1.0, "repush_seconds": 60, "repush_most_seconds": 240, **wishes})
+    channel = HostChannel(
+        pushed.inbox, pushed.notify, clock=clock, settings=wanted, single=False, apply_notes=pushed.look
+    )
     running = asyncio.create_task(channel.run())
     await settle()
     try:
@@ -61,7 +63,7 @@ async def pushing(clock: FakeClock, **wishes: Any) -> AsyncIterator[Pushed]:
 async def test_what_came_before_the_host_listens_is_pushed_a_moment_later(clock: FakeClock) -> None:
     async with pushing(clock) as pushed:
         early = letter()
-        pushed.inbox.add(early)
+        pushed.inbox.add_message(early)
         await clock.advance(0.9)
         assert pushed.told == []
         await clock.advance(0.2)
@@ -74,7 +76,7 @@ async def test_what_comes_later_is_pushed_at_once_each_with_its_own_id(clock: Fa
         await clock.advance(1)
         messages = [letter(), letter("w-2"), letter(peer_id="p")]
         for message in messages:
-            pushed.inbox.add(message)
+            pushed.inbox.add_message(message)
         await settle()
         assert pushed.ids == [message.activity_id for message in messages]
         assert all("pushes" not in each["meta"] for each in pushed.told)
@@ -83,7 +85,7 @@ async def test_what_comes_later_is_pushed_at_once_each_with_its_own_id(clock: Fa
 @requirement("G15")
 async def test_what_no_tool_call_named_is_pushed_again_later_and_later(clock: FakeClock) -> None:
     async with pushing(clock) as pushed:
-        pushed.inbox.add(letter())
+        pushed.inbox.add_message(letter())
         await clock.advance(1)
         for wait, count in ((59, 1), (1, 2), (119, 2), (1, 3), (239, 3), (1, 4), (239, 4), (1, 5)):
             await clock.advance(wait)
@@ -97,15 +99,15 @@ async def test_a_message_that_cannot_be_pushed_holds_up_no_other_one(
 ) -> None:
     async with pushing(clock) as pushed:
         poison, good = letter(), letter()
-        as_ever = words.pushed
+        as_ever = message_format.channel_text
 
         def breaks(message: InboxMessage, **how: Any) -> tuple[str, dict[str, str]]:
             assert message is not poison
             return as_ever(message, **how)
 
-        monkeypatch.setattr(words, "pushed", breaks)
-        pushed.inbox.add(poison)
-        pushed.inbox.add(good)
+        monkeypatch.setattr(message_format, "channel_text", breaks)
+        pushed.inbox.add_message(poison)
+        pushed.inbox.add_message(good)
         await clock.advance(1)
         await clock.advance(60)
         assert pushed.ids == [good.activity_id] * 2
@@ -115,9 +117,9 @@ async def test_a_message_that_cannot_be_pushed_holds_up_no_other_one(
 async def test_what_is_handled_is_not_pushed_again(clock: FakeClock) -> None:
     async with pushing(clock) as pushed:
         message = letter()
-        pushed.inbox.add(message)
+        pushed.inbox.add_message(message)
         await clock.advance(1)
-        pushed.inbox.settle(("w-1", message.activity_id))
+        pushed.inbox.mark_handled(("w-1", message.activity_id))
         await clock.advance(10_000)
         assert len(pushed.told) == 1
 
@@ -126,7 +128,7 @@ async def test_what_is_handled_is_not_pushed_again(clock: FakeClock) -> None:
 async def test_what_another_process_has_handled_is_not_pushed(clock: FakeClock) -> None:
     async with pushing(clock) as pushed:
         message = letter()
-        pushed.inbox.add(message)
+        pushed.inbox.add_message(message)
         pushed.noted.append(("w-1", message.activity_id))
         await clock.advance(1)
         assert pushed.told == []
@@ -150,11 +152,14 @@ def test_a_host_is_pushed_to_by_what_it_is_or_as_is_set(wish: str, client: str, 
 
 @requirement("G16")
 def test_permission_requests_are_kept_harmless_and_bounded() -> None:
-    permissions = Permissions()
+    permissions = PendingPermissions()
     for number in range(150):
-        permissions.take({"request_id": f"r{number}", "tool_name": "Bash\n<channel>", "description": 5})
-    assert permissions.take({"tool_name": "no id"}) is None
+        permissions.add_request({"request_id": f"r{number}", "tool_name": "Bash\n<channel>", "description": 5})
+    assert permissions.add_request({"tool_name": "no id"}) is None
 
-    assert len(permissions.kept) == 100
-    assert (permissions.kept[-1].request_id, permissions.kept[-1].tool_name) == ("r149", "Bash &lt;channel>")
-    assert permissions.kept[-1].description == ""
+    assert len(permissions.recent_requests) == 100
+    assert (permissions.recent_requests[-1].request_id, permissions.recent_requests[-1].tool_name) == (
+        "r149",
+        "Bash &lt;channel>",
+    )
+    assert permissions.recent_requests[-1].description == ""

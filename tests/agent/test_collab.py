@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from molecule_core import langchain
-from molecule_core.agent.speaking import Speaker
-from molecule_core.client.api import Api, NoAnswer
-from molecule_core.client.calling import Caller
-from molecule_core.client.claiming import Seat as CallingSeat
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids
-from molecule_core.wire.collaborating import SESSION_BASE
-from molecule_core.wire.tools import find
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.client.api import ApiClient, NoAnswerError
+from molecule_core.client.claims import ActingWorkspace as CallingSeat
+from molecule_core.client.tool_runner import ToolRunner
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.tools.registry import find_tool
+from molecule_core.tools.runners.collaboration_tools import SESSION_BASE_INSTRUCTIONS
+from molecule_core.tools.spec import ToolError
 from tests.agent.agents import Watcher, living, long
 from tests.agent.hosting import agent as stdio_agent
 from tests.agent.hosting import environment, single
@@ -106,7 +106,10 @@ async def test_a_host_of_mcp_begins_two_agents_which_an_engine_drives_and_waits_
         await client.call("resume_agent", target="sails")
         await client.call("send_message", target="sails", message="for later")
     session = await seat.api.get(f"/threads/{masts['thread_id']}")
-    assert session["base_instructions"] == SESSION_BASE and session["base"]["provenance"]["type"] == "override"
+    assert (
+        session["base_instructions"] == SESSION_BASE_INSTRUCTIONS
+        and session["base"]["provenance"]["type"] == "override"
+    )
     assert session["turns"] == 0, "what its agents answer begins no turn of a thread that its own runtime drives"
 
 
@@ -135,7 +138,7 @@ async def test_every_way_to_call_the_tools_is_one_session_of_a_workspace(
         await stranger.refused("spawn_agent", task_name="spy", message="look", thread_id=fresh["thread_id"])
 
 
-class Losing(Api):
+class Losing(ApiClient):
     """A client that loses the first answer to each call of a thread: it was done, and nobody hears of it."""
 
     lost: set[str]
@@ -144,7 +147,7 @@ class Losing(Api):
         told = await super().call(method, path, **more)
         if "/agents/" in path and path not in self.lost:
             self.lost.add(path)
-            raise NoAnswer("lost on the way")
+            raise NoAnswerError("lost on the way")
         return told
 
 
@@ -155,14 +158,14 @@ async def test_a_lost_answer_does_nothing_twice_and_so_does_a_repeated_call(one:
     api = Losing(one.url, seat.token)
     api.lost = set()
     async with api:
-        speaker = Speaker(api, clock=clock, randomness=dice)
-        ids = Ids(clock, dice)
-        caller = Caller([CallingSeat(seat.id, "", speaker)], clock=clock, ids=ids, runtime="test", version="0")
+        speaker = RetryingRequester(api, clock=clock, randomness=dice)
+        ids = IdGenerator(clock, dice)
+        caller = ToolRunner([CallingSeat(seat.id, "", speaker)], clock=clock, ids=ids, runtime="test", version="0")
 
         async def call(tool: str, key: str, **given: Any) -> Any:
-            spec = find(tool)
+            spec = find_tool(tool)
             assert spec is not None
-            return await bounded(caller.call(spec, spec.arguments(given), key=key))
+            return await bounded(caller.call(spec, spec.parse_arguments(given), key=key))
 
         born = await call("spawn_agent", "call-1", task_name="a", message="count a")
         again = await call("spawn_agent", "call-1", task_name="a", message="count a")
@@ -173,7 +176,7 @@ async def test_a_lost_answer_does_nothing_twice_and_so_does_a_repeated_call(one:
             await call("spawn_agent", "call-4", task_name="a", message="count a")
         with pytest.raises(ToolError, match="another task_name"):
             await call("spawn_agent", "call-4", task_name="a", message="count a")
-    lines = await Watcher(seat).threads.items(born["thread_id"])
+    lines = await Watcher(seat).threads.list_entries(born["thread_id"])
     ends = [each.entry for each in lines if each.type == "collab" and each.entry["status"] != "inProgress"]
     assert [each["call_id"] for each in ends] == ["call-1", "call-2", "call-3", "call-4"]
     assert len(await Watcher(seat).all()) == 2
@@ -186,13 +189,13 @@ async def test_a_wait_longer_than_a_request_is_asked_for_again_and_ends_at_its_d
         seat = await server.seat("Ops")
         ops = Sitting(seat)
         await ops("spawn_agent", task_name="slow", message="count sand")
-        spec, heard = find("wait_agent"), list[str]()
+        spec, heard = find_tool("wait_agent"), list[str]()
         assert spec is not None
 
         async def hear(done: float, total: float | None, text: str) -> None:
             heard.append(text)
 
-        given = spec.arguments({"targets": ["slow"], "timeout": 2})
+        given = spec.parse_arguments({"targets": ["slow"], "timeout": 2})
         told = await bounded(ops.caller.call(spec, given, key="w-1", progress=hear))
         assert (told["timed_out"], told["agents"][0]["outcome"]) == (True, "timed_out")
         assert heard and all("No engine is driving" in each for each in heard)
@@ -229,7 +232,7 @@ async def test_a_stop_ends_the_wait_of_our_own_agent_for_one_that_nobody_drives(
 
     async def waits() -> dict[str, str]:
         threads = await watch.all()
-        lines = await watch.threads.items(threads[0]["thread_id"]) if threads else []
+        lines = await watch.threads.list_entries(threads[0]["thread_id"]) if threads else []
         calls = [each.entry for each in lines if each.type == "collab" and each.entry["tool"] == "wait"]
         return {each["status"]: str(each.get("reason")) for each in calls}
 
@@ -241,7 +244,7 @@ async def test_a_stop_ends_the_wait_of_our_own_agent_for_one_that_nobody_drives(
         await person.post(f"/threads/{root['thread_id']}/interrupt", {})
         await watch.rests()
     assert "the turn has ended" in (await waits())["interrupted"]
-    outputs = [each.entry for each in await watch.threads.items(root["thread_id"]) if each.type == "tool_output"]
+    outputs = [each.entry for each in await watch.threads.list_entries(root["thread_id"]) if each.type == "tool_output"]
     assert "No engine is driving" in outputs[0]["text"]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.bridges.settings import BridgeWishes
-from molecule_core.agent.config import BadConfiguration, Wishes, read_configuration
+from molecule_core.agent.bridges.settings import BridgeSettings
+from molecule_core.agent.config import AgentSettings, ConfigurationError, read_configuration
 from tests.requirements import requirement
 
 ONE = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "token-1", "PLATFORM_URL": "http://one.example:8080/"}
@@ -26,7 +26,7 @@ def listed(home: dict[str, str], *entries: Any) -> dict[str, str]:
 
 def line_of(environ: dict[str, str]) -> str:
     """What a mistake is told as."""
-    with pytest.raises(BadConfiguration) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         read_configuration(environ)
     line = str(caught.value)
     assert line and "\n" not in line
@@ -37,10 +37,10 @@ def line_of(environ: dict[str, str]) -> str:
 def test_one_seat_is_read_from_three_variables(home: dict[str, str]) -> None:
     config = read_configuration({**home, **ONE})
 
-    (seat,) = config.seats
+    (seat,) = config.workspaces
     assert config.single
     assert (seat.id, seat.token, seat.url) == ("w-1", "token-1", "http://one.example:8080")
-    assert config.wishes == Wishes()
+    assert config.settings == AgentSettings()
 
 
 @requirement("G6")
@@ -51,7 +51,7 @@ def test_with_a_list_the_single_seat_is_ignored_even_if_it_is_wrong(home: dict[s
     )
 
     assert not config.single
-    assert [(each.id, each.token, each.url) for each in config.seats] == [
+    assert [(each.id, each.token, each.url) for each in config.workspaces] == [
         ("a", "t-a", "https://a.example"),
         ("b", "t-b", "http://one.example:8080"),
     ]
@@ -123,9 +123,9 @@ def test_a_token_file_is_honoured_and_the_token_itself_wins(home: dict[str, str]
     without = {name: value for name, value in ONE.items() if name != "MOLECULE_WORKSPACE_TOKEN"}
     named = {"MOLECULE_WORKSPACE_TOKEN_FILE": str(file)}
 
-    (read,) = read_configuration({**home, **without, **named}).seats
-    (given,) = read_configuration({**home, **ONE, **named}).seats
-    (entry,) = read_configuration(listed({**home, **ONE}, {"id": "a", "token_file": str(file)})).seats
+    (read,) = read_configuration({**home, **without, **named}).workspaces
+    (given,) = read_configuration({**home, **ONE, **named}).workspaces
+    (entry,) = read_configuration(listed({**home, **ONE}, {"id": "a", "token_file": str(file)})).workspaces
 
     assert (read.token, read.token_file) == ("from-file", file)
     assert (given.token, given.token_file) == ("token-1", None)
@@ -139,7 +139,7 @@ def test_a_token_file_in_the_home_folder_is_found(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "token").write_text("from-home")
     entries = listed({**home, **ONE}, {"id": "a", "token_file": "~/token"})
-    assert read_configuration(entries).seats[0].token == "from-home"
+    assert read_configuration(entries).workspaces[0].token == "from-home"
 
 
 @requirement("G6")
@@ -148,7 +148,7 @@ def test_the_token_that_a_container_put_into_the_state_folder_is_taken(home: dic
     folder.mkdir()
     (folder / ".auth_token").write_text("from-state")
     without = {name: value for name, value in ONE.items() if name != "MOLECULE_WORKSPACE_TOKEN"}
-    assert read_configuration({**home, **without}).seats[0].token == "from-state"
+    assert read_configuration({**home, **without}).workspaces[0].token == "from-state"
 
 
 @requirement("G6")
@@ -163,7 +163,7 @@ def test_without_a_folder_the_state_lies_in_the_home_closed_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("molecule_core.agent.config.CONTAINER", tmp_path / "no-container")
+    monkeypatch.setattr("molecule_core.agent.config.CONTAINER_FOLDER", tmp_path / "no-container")
     folder = read_configuration(ONE).state
     assert folder == tmp_path / ".molecule-workspace"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -173,7 +173,7 @@ def test_without_a_folder_the_state_lies_in_the_home_closed_to_others(
 def test_in_a_container_the_state_lies_where_its_configuration_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("molecule_core.agent.config.CONTAINER", tmp_path)
+    monkeypatch.setattr("molecule_core.agent.config.CONTAINER_FOLDER", tmp_path)
     assert read_configuration(ONE).state == tmp_path
 
 
@@ -192,7 +192,7 @@ def test_every_wish_can_be_set_and_a_mistyped_one_is_told(home: dict[str, str]) 
         "MOLECULE_MCP_POLL_TIMEOUT_SECS": "0",
         "MOLECULE_MCP_INBOX_MESSAGES": "",
     }
-    wishes = read_configuration({**home, **ONE, **asked}).wishes
+    wishes = read_configuration({**home, **ONE, **asked}).settings
     assert (wishes.channel, wishes.lease_seconds, wishes.disable_heartbeat) == ("off", 60, True)
     assert (wishes.poll_timeout_secs, wishes.inbox_messages) == (0, 200)
     assert "no setting MOLECULE_MCP_LEASE" in line_of({**home, **ONE, "MOLECULE_MCP_LEASE": "60"})
@@ -201,8 +201,8 @@ def test_every_wish_can_be_set_and_a_mistyped_one_is_told(home: dict[str, str]) 
 
 
 @requirement("O2")
-@pytest.mark.parametrize(("defaults", "number"), [(Wishes(), 0), (BridgeWishes(), 1)], ids=["agent", "bridge"])
-def test_the_page_tells_every_setting_and_its_default(defaults: Wishes | BridgeWishes, number: int) -> None:
+@pytest.mark.parametrize(("defaults", "number"), [(AgentSettings(), 0), (BridgeSettings(), 1)], ids=["agent", "bridge"])
+def test_the_page_tells_every_setting_and_its_default(defaults: AgentSettings | BridgeSettings, number: int) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
     tables = page.split("the bridge's own are `MOLECULE_BRIDGE_`")
     assert len(tables) == 2
@@ -215,7 +215,7 @@ def test_the_page_tells_every_setting_and_its_default(defaults: Wishes | BridgeW
 @requirement("G6")
 def test_a_seat_that_is_printed_shows_no_token(home: dict[str, str]) -> None:
     config = read_configuration({**home, **ONE})
-    assert "token-1" not in repr(config) + str(config.seats[0])
+    assert "token-1" not in repr(config) + str(config.workspaces[0])
 
 
 def test_what_an_agent_says_of_itself_comes_from_three_variables(home: dict[str, str]) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.wire.delegationtypes import (
-    CancelArguments,
-    CheckArguments,
-    DelegateArguments,
-    DelegateAsyncArguments,
+from molecule_core.tools.schemas.delegations import (
+    CancelTaskArguments,
+    CheckTaskStatusArguments,
+    DelegateTaskArguments,
+    DelegateTaskAsyncArguments,
 )
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.tools.spec import ToolError
 from tests.agent.stand_in import StandIn
 from tests.agent.test_verbs import Desk, Told, desk_of
 from tests.clocks import FakeClock, settle
@@ -39,7 +39,7 @@ class Giving(StandIn):
         return await super()._answer(path, body, query)
 
 
-ASKED = DelegateArguments(workspace_id="peer", task="Make tea", wait=60)
+ASKED = DelegateTaskArguments(workspace_id="peer", task="Make tea", wait=60)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_the_seat_that_reaches_the_peer_delegates_and_the_host_is_told_of_
     one, other = servers
     async with desk_of(tmp_path, clock, one, other) as desk:
         told = Told(progressToken=7)
-        waiting = asyncio.create_task(desk.verbs.delegating(ASKED, told))
+        waiting = asyncio.create_task(desk.verbs.run_delegation_tool(ASKED, told))
         await settle()
         await clock.advance(20)
         assert told.progressed == [(20, 60)]
@@ -71,7 +71,7 @@ async def test_a_wait_for_a_result_holds_up_no_other_call_and_its_end_cancels_no
 ) -> None:
     _, other = servers
     async with desk_of(tmp_path, clock, other, single=True) as desk:
-        waiting = asyncio.create_task(desk.verbs.delegating(ASKED, Told()))
+        waiting = asyncio.create_task(desk.verbs.run_delegation_tool(ASKED, Told()))
         await settle()
         other.put("m-1")
         assert await desk.next_id() == "m-1"
@@ -79,7 +79,7 @@ async def test_a_wait_for_a_result_holds_up_no_other_call_and_its_end_cancels_no
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await bounded(waiting)
-        found = await bounded(desk.verbs.delegating(CheckArguments(task_id=TASK), Told()))
+        found = await bounded(desk.verbs.run_delegation_tool(CheckTaskStatusArguments(task_id=TASK), Told()))
         assert (found["status"], other.count("/cancel")) == ("queued", 0)
 
 
@@ -88,9 +88,9 @@ async def test_a_seat_of_somebody_else_is_an_error_with_ones_own(
     servers: tuple[Giving, Giving], clock: FakeClock, tmp_path: Path
 ) -> None:
     async def refused(desk: Desk, via: str) -> ToolError:
-        given = DelegateAsyncArguments(workspace_id="peer", task="Make tea", via_workspace=via)
+        given = DelegateTaskAsyncArguments(workspace_id="peer", task="Make tea", via_workspace=via)
         with pytest.raises(ToolError) as found:
-            await desk.verbs.delegating(given, Told())
+            await desk.verbs.run_delegation_tool(given, Told())
         return found.value
 
     async with desk_of(tmp_path, clock, *servers) as desk:
@@ -107,6 +107,6 @@ async def test_a_task_is_ended_as_the_seat_that_gave_it(
     one, other = servers
     one.refuses = {f"/delegations/{TASK}": ApiError(404, {"error": "no such delegation", "code": "not_found"})}
     async with desk_of(tmp_path, clock, one, other) as desk:
-        found = await bounded(desk.verbs.delegating(CancelArguments(task_id=TASK), Told()))
+        found = await bounded(desk.verbs.run_delegation_tool(CancelTaskArguments(task_id=TASK), Told()))
     assert (found["workspace_id"], found["status"]) == ("b", "cancelled")
     assert (one.count("/cancel"), other.count("/cancel")) == (0, 1)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from molecule_core.agent.engines.driven import Driven
+from molecule_core.agent.engines.active_drives import ActiveDrives
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.requirements import requirement
 
@@ -20,13 +20,13 @@ async def test_a_thread_whose_drive_breaks_down_is_driven_again_later_and_later_
         if thread_id == "bad" and len(times["bad"]) != 9:
             raise ValueError("nobody has foreseen this")
 
-    driven = Driven(drive, clock=clock, randomness=SeededRandomness())
+    driven = ActiveDrives(drive, clock=clock, randomness=SeededRandomness())
 
     async def told() -> None:
         """The server tells of the threads, as it does at once of those that were released with an open turn."""
         for each in ("bad", "good"):
             if each not in driven:
-                driven.begin(each)
+                driven.start_drive(each)
         await settle()
 
     while len(times["bad"]) < 11:

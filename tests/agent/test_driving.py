@@ -9,53 +9,53 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from molecule_core.agent.engines import words
-from molecule_core.agent.engines.decisions import Decisions
-from molecule_core.agent.engines.driving import Driver, Hands
-from molecule_core.agent.engines.encoding import messages_of
-from molecule_core.agent.engines.leave import Gate
+from molecule_core.agent.engines import texts
+from molecule_core.agent.engines.approval_cache import DecisionCache
+from molecule_core.agent.engines.approval_gate import ToolApprovalGate
+from molecule_core.agent.engines.chat_encoding import to_chat_messages
+from molecule_core.agent.engines.model_factory import ModelFactory, OpenModel
 from molecule_core.agent.engines.models import (
-    Finished,
     ModelError,
     ModelEvent,
-    Request,
+    ModelRequest,
+    ModelToolCall,
+    ModelUsage,
+    StreamEnd,
     TextDelta,
-    ToolCall,
-    Usage,
 )
-from molecule_core.agent.engines.opening import Opened, Opener
-from molecule_core.agent.engines.patience import Patience, Patient
-from molecule_core.agent.engines.sampling import Sampler
+from molecule_core.agent.engines.retry import PersistentRequester, RetryPolicy
+from molecule_core.agent.engines.sampler import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
-from molecule_core.agent.engines.tooling import Call, Toolbox
-from molecule_core.agent.engines.turning import End
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids
-from molecule_core.wire.approvals import Rule
-from molecule_core.wire.mcp import Calling, Outcome
-from molecule_core.wire.threadlog import Trigger
-from molecule_core.wire.toolspec import ToolError, ToolSpec
-from molecule_core.wire.verbs import KEY_HEADER
+from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox
+from molecule_core.agent.engines.turn_driver import DriverDependencies, TurnDriver
+from molecule_core.agent.engines.turn_planner import EndStep
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
+from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER
+from molecule_core.tools.spec import ToolError, ToolSpec
+from molecule_core.wire.schemas.approvals import ApprovalRule
+from molecule_core.wire.schemas.thread_log import TurnTrigger
 from tests.agent.thread_stand_in import BASE, StandIn
 from tests.clocks import SeededRandomness
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
 from tests.waits import IN_PROCESS_SECONDS
 
-PEERS = ToolCall("c1", "list_peers", "{}")
-SPEAK = ToolCall("c1", "send_message_to_user", '{"message": "hi"}')
-REMEMBER = ToolCall("c1", "commit_memory", '{"content": "x"}')
+PEERS = ModelToolCall("c1", "list_peers", "{}")
+SPEAK = ModelToolCall("c1", "send_message_to_user", '{"message": "hi"}')
+REMEMBER = ModelToolCall("c1", "commit_memory", '{"content": "x"}')
 
 
 class Scripted(Struct):
     """A model that says what a test wants, once each; `seen`: what it was shown."""
 
     plan: list[Any]
-    seen: list[Request] = []
+    seen: list[ModelRequest] = []
     gate: Any = None
 
-    async def sample(self, request: Request) -> AsyncIterator[ModelEvent]:
+    async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         self.seen.append(request)
         if self.gate is not None:
             await self.gate.wait()
@@ -66,8 +66,8 @@ class Scripted(Struct):
             raise said
         for each in said if isinstance(said, list) else [said]:
             yield TextDelta(each) if isinstance(each, str) else each
-        yield Usage(10, 5)
-        yield Finished("stop")
+        yield ModelUsage(10, 5)
+        yield StreamEnd("stop")
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -76,7 +76,7 @@ class Scripted(Struct):
 class Bench:
     """A driver over one thread in memory, with tools that note what they were asked."""
 
-    def __init__(self, *plan: Any, rules: tuple[Rule, ...] = (), **config: Any) -> None:
+    def __init__(self, *plan: Any, rules: tuple[ApprovalRule, ...] = (), **config: Any) -> None:
         self.threads, self.model = StandIn(), Scripted(list(plan))
         self.config = RunConfig(model="scripted:none", beat_seconds=0.05, approval_rules=list(rules), tries=2, **config)
         self.ran: list[tuple[str, Any, str]] = []
@@ -87,23 +87,25 @@ class Bench:
         self.asked: list[tuple[str, str, Any]] = []
         self.approval: dict[str, Any] = {}
         self.asks: Callable[[], Any] | None = None
-        self.ends: list[End] = []
+        self.ends: list[EndStep] = []
 
-    async def drive(self) -> End:
+    async def drive(self) -> EndStep:
         """One life of the open turn."""
         clock = SystemClock()
         # Two lives may begin in one millisecond: each makes ids of its own, as processes do.
-        ids = Ids(clock, SeededRandomness(100 + len(self.ends)))
-        patience = Patience(clock, SeededRandomness(2))
-        box = Toolbox(True, self, self._collab, gave=lambda _, __: None, most_bytes=2000)
+        ids = IdGenerator(clock, SeededRandomness(100 + len(self.ends)))
+        patience = RetryPolicy(clock, SeededRandomness(2))
+        box = Toolbox(True, self, self._collab, on_result=lambda _, __: None, max_bytes=2000)
         rules = self.config.approval_rules
-        speaks, noted = Patient(patience, self), Decisions()
-        gate = Gate(rules, speaks, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None, decisions=noted)
+        speaks, noted = PersistentRequester(patience, self), DecisionCache()
+        gate = ToolApprovalGate(
+            rules, speaks, "w1", clock=clock, wait_seconds=1, on_pending=lambda _, __: None, decisions=noted
+        )
         sampler = Sampler(clock=clock, ids=ids, randomness=SeededRandomness(3), tries=2, seconds=5, parallel=1)
-        opener = Opener(Path(), {}, self.config)
-        opener.open = lambda whole: Opened(self.model, whole)  # type: ignore[method-assign]
-        hands = Hands(self.threads, opener, sampler, box, gate, patience, ids, self.config)  # type: ignore[arg-type]
-        driver = Driver(hands, "me", prompt=lambda: None, ended=lambda _, end: self.ends.append(end))
+        opener = ModelFactory(Path(), {}, self.config)
+        opener.open = lambda full_name: OpenModel(self.model, full_name)  # type: ignore[method-assign]
+        hands = DriverDependencies(self.threads, opener, sampler, box, gate, patience, ids, self.config)  # type: ignore[arg-type]
+        driver = TurnDriver(hands, "me", prompt=lambda: None, on_end=lambda _, end: self.ends.append(end))
         await bounded(driver.drive("th1"))
         return self.ends[-1]
 
@@ -111,10 +113,10 @@ class Bench:
         self.collabs.append(call_id)
         return {"from": thread_id, "call": call_id, "given": type(given).__name__}
 
-    async def _ran(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def _ran(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         self.ran.append((spec.name, arguments, calling.meta["molecule/call"]))
         found = self.tool(spec.name)
-        return Outcome(await found if asyncio.iscoroutine(found) else found)
+        return ToolResult(await found if asyncio.iscoroutine(found) else found)
 
     async def call(self, *given: Any, **more: Any) -> Any:
         """Runs a tool, or answers a request about approvals: a `Runs` and a `Speaks`."""
@@ -125,18 +127,18 @@ class Bench:
         method, path = given
         self.asked.append((method, path.rpartition("/")[2], more.get("body")))
         if path.endswith("/use"):
-            key = more["headers"][KEY_HEADER]
+            key = more["headers"][IDEMPOTENCY_HEADER]
             if self.approval.setdefault("used", key) != key:
                 raise ToolError("used", "approval_used")
             if self.lost_uses:
                 self.lost_uses -= 1
-                raise NoAnswer("it was used, and the answer was lost")
+                raise NoAnswerError("it was used, and the answer was lost")
             return {}
         if method == "GET" and more.get("query"):
             return {"approvals": [{"action": "call:send_message_to_user", "used_at": self.approval.get("before")}]}
         if method == "POST":
             self.approval |= {"action": more["body"]["action"], "details": more["body"]["details"]}
-            self.leaves.append(more["headers"][KEY_HEADER])
+            self.leaves.append(more["headers"][IDEMPOTENCY_HEADER])
         return _approval(self.approval)
 
 
@@ -162,13 +164,13 @@ async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_lo
     bench.tool = lambda _: {"log": bench.threads.types()[-1]}
     bench.threads.say("who is there?")
     bench.threads.lose = 2  # answers get lost; nothing is appended twice
-    assert await bench.drive() == End("completed", final="Nobody.")
+    assert await bench.drive() == EndStep("completed", final="Nobody.")
     first = ["user_message", "agent_message", "tool_call", "usage"]
     assert bench.threads.types() == [*first, "tool_output", "agent_message", "usage"]
     assert '"usage"' in output(bench)  # what was last in the log while it ran
-    whole = messages_of((await bench.threads.sight("th1")).items)
+    whole = to_chat_messages((await bench.threads.sight("th1")).items)
     for request in bench.model.seen:
-        chat = messages_of(request.items)
+        chat = to_chat_messages(request.items)
         assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
     assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 9}]
     assert [name for name, _, _ in bench.ran] == ["list_peers"]
@@ -210,13 +212,15 @@ async def test_what_somebody_says_meanwhile_is_seen_at_the_next_step() -> None:
 
     bench.model.plan.insert(0, late)
     bench.threads.say("A or B?")
-    assert await bench.drive() == End("completed", final="B it is")
+    assert await bench.drive() == EndStep("completed", final="B it is")
     assert [each.text for each in bench.model.seen[-1].items][2:] == ["A or B?", "no, B", "A it is"]
 
 
 @requirement("AR3")
 @pytest.mark.parametrize(("call", "again"), [(PEERS, True), (SPEAK, True), (REMEMBER, False)])
-async def test_after_a_kill_a_call_is_run_again_only_if_that_cannot_do_it_twice(call: ToolCall, again: bool) -> None:
+async def test_after_a_kill_a_call_is_run_again_only_if_that_cannot_do_it_twice(
+    call: ModelToolCall, again: bool
+) -> None:
     bench = Bench([call], "done")
 
     async def killed() -> Any:
@@ -227,10 +231,10 @@ async def test_after_a_kill_a_call_is_run_again_only_if_that_cannot_do_it_twice(
     with pytest.raises(asyncio.CancelledError):
         await bench.drive()
     bench.tool = lambda name: {"ran": name}
-    assert await bench.drive() == End("completed", final="done")
+    assert await bench.drive() == EndStep("completed", final="done")
     assert len(bench.ran) == (2 if again else 1)
     assert len({key for _, _, key in bench.ran}) == 1
-    assert (output(bench) == words.INTERRUPTED) is not again
+    assert (output(bench) == texts.INTERRUPTED_TEXT) is not again
     spent = [each for each in bench.threads.lines if each.type == "usage"]
     assert len(spent) == 2 and bench.threads.types().count("tool_call") == 1
 
@@ -239,14 +243,14 @@ async def test_after_a_kill_a_call_is_run_again_only_if_that_cannot_do_it_twice(
 async def test_a_failing_model_is_asked_again_and_then_ends_the_turn_with_its_words() -> None:
     bench = Bench(ModelError("busy", retryable=True, retry_after=0.01), "at last")
     bench.threads.say("hi")
-    assert await bench.drive() == End("completed", final="at last")
+    assert await bench.drive() == EndStep("completed", final="at last")
     bench = Bench(ModelError("no such key", retryable=False))
     bench.threads.say("hi")
-    assert await bench.drive() == End("failed", error="no such key")
+    assert await bench.drive() == EndStep("failed", error="no such key")
     assert bench.threads.ended == [{"status": "failed", "error": "no such key", "seen": 3}]
-    bench = Bench([ToolCall("c1", "no_such_tool", "{"), ToolCall("c1", "list_peers", "[]")], "sorry")
+    bench = Bench([ModelToolCall("c1", "no_such_tool", "{"), ModelToolCall("c1", "list_peers", "[]")], "sorry")
     bench.threads.say("hi")
-    assert await bench.drive() == End("completed", final="sorry")
+    assert await bench.drive() == EndStep("completed", final="sorry")
     said = [each.entry["text"] for each in bench.threads.lines if each.type == "tool_output"]
     assert "no tool" in said[0] and "not_an_object" in said[1] and not bench.ran
 
@@ -259,7 +263,7 @@ async def test_a_thread_of_somebody_else_is_told_once_how_messages_come_to_it() 
         bench.threads.say("hi", number)
         await bench.drive()
     notes = [each.entry["text"] for each in bench.threads.lines if each.type == "context_note"]
-    assert notes == [words.LAYER]
+    assert notes == [texts.ENGINE_INSTRUCTIONS]
 
 
 @requirement("AR3")
@@ -267,7 +271,7 @@ async def test_a_thread_may_use_only_the_tools_that_it_has() -> None:
     bench = Bench([PEERS], [SPEAK], "done")
     bench.threads.tools = ["send_message_to_user"]
     bench.threads.say("go")
-    assert await bench.drive() == End("completed", final="done")
+    assert await bench.drive() == EndStep("completed", final="done")
     assert [each.name for each in bench.model.seen[0].tools] == ["send_message_to_user"]
     assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
 
@@ -302,25 +306,25 @@ async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_wo
     bench = Bench("All about ships.", "Three masts.", compact_at_tokens=400, budget=Budget(turn=30))
     bench.threads.say("x" * 1000, "t0")
     bench.threads.say("How many masts?")
-    assert await bench.drive() == End("completed", final="Three masts.")
+    assert await bench.drive() == EndStep("completed", final="Three masts.")
     assert bench.threads.types()[2:5] == ["context_note", "compaction", "usage"]
     first, second = bench.model.seen
-    assert first.items[-1].text == words.COMPACT and not first.may_call and second.may_call
+    assert first.items[-1].text == texts.COMPACT_PROMPT and not first.may_call and second.may_call
     assert [each.type for each in second.items] == ["base", "layer", "compaction"]
     assert first.items[0] == second.items[0] and first.cache_key == second.cache_key
     assert "All about ships." in second.items[2].text and "How many masts?" in second.items[2].text
     bench.model.plan[:] = ["Ships."]
     bench.threads.say("", "t2", "compact")
-    assert await bench.drive() == End("completed")
+    assert await bench.drive() == EndStep("completed")
     shown = [each.text for each in (await bench.threads.sight("th1")).items]
-    assert shown == [BASE, words.LAYER, words.summary_of("Ships.", [])]
+    assert shown == [BASE, texts.ENGINE_INSTRUCTIONS, texts.format_summary("Ships.", [])]
     bench.model.plan[:] = [[PEERS], [PEERS], "never"]
     bench.threads.say("Again", "t3")
     end = await bench.drive()
     assert end.status == "failed" and "30 of 30 tokens of the turn" in str(end.error)
 
 
-STOPS = Rule(action="tool:send_*", note="people read it")
+STOPS = ApprovalRule(action="tool:send_*", note="people read it")
 
 
 @requirement("AR5")
@@ -328,7 +332,7 @@ async def test_a_rule_stops_a_call_before_it_is_made_until_it_is_approved_and_us
     bench = Bench([SPEAK], "done", rules=(STOPS,))
     bench.tool = lambda name: {"asked": [each[1] for each in bench.asked]}
     bench.threads.say("tell them")
-    assert await bench.drive() == End("completed", final="done")
+    assert await bench.drive() == EndStep("completed", final="done")
     (_, arguments, _), use = bench.ran[0], bench.asked[-1]
     assert arguments.message == "hi" and use == ("POST", "use", {"action_hash": "h"})
     asked = bench.asked[0][2]
@@ -352,16 +356,16 @@ async def test_without_a_yes_nothing_is_done_and_the_model_is_told_why(status: s
 @pytest.mark.parametrize(
     ("rule", "before", "asks"),
     [
-        (Rule(action="*", first_time=True), None, True),
-        (Rule(action="*", first_time=True), "yesterday", False),
-        (Rule(action="call:*", cost_above=10), None, True),  # nobody knows what it costs
-        (Rule(action="tool:send_*_user"), None, True),
-        (Rule(action="call:send"), None, False),
-        (Rule(action="call:*.*"), None, False),
+        (ApprovalRule(action="*", first_time=True), None, True),
+        (ApprovalRule(action="*", first_time=True), "yesterday", False),
+        (ApprovalRule(action="call:*", cost_above=10), None, True),  # nobody knows what it costs
+        (ApprovalRule(action="tool:send_*_user"), None, True),
+        (ApprovalRule(action="call:send"), None, False),
+        (ApprovalRule(action="call:*.*"), None, False),
     ],
 )
 async def test_a_rule_holds_by_its_pattern_its_cost_and_what_was_approved_before(
-    rule: Rule, before: str | None, asks: bool
+    rule: ApprovalRule, before: str | None, asks: bool
 ) -> None:
     bench = Bench([SPEAK], "done", rules=(rule,))
     bench.approval["before"] = before
@@ -378,8 +382,8 @@ async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the
     bench.threads.say("tell them")
     await bench.drive()
     assert [each.message for _, each, _ in bench.ran] == ["hello"] and '"hello"' in output(bench)
-    again = ToolCall("c2", "send_message_to_user", '{"message": "hi", "approval_id": "a1"}')
-    other = ToolCall("c3", "send_message_to_user", '{"message": "ho", "approval_id": "a1"}')
+    again = ModelToolCall("c2", "send_message_to_user", '{"message": "hi", "approval_id": "a1"}')
+    other = ModelToolCall("c3", "send_message_to_user", '{"message": "ho", "approval_id": "a1"}')
     bench = Bench([again], [other], "done", rules=(STOPS,))
     bench.approval |= {"action": "call:send_message_to_user", "details": {**edited, "arguments": {"message": "hi"}}}
     bench.threads.say("it is approved")
@@ -391,20 +395,20 @@ async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the
 @requirement("AR3")
 async def test_calls_of_two_threads_are_two_even_if_their_models_call_them_the_same() -> None:
     bench, names = Bench(), list[str]()
-    box = Toolbox(True, bench, bench._collab, gave=lambda _, __: None, most_bytes=2000)
+    box = Toolbox(True, bench, bench._collab, on_result=lambda _, __: None, max_bytes=2000)
     for thread_id in ("one", "two", "one"):
-        await box.run(Call(thread_id, "call_0", "list_peers", {}), None)
+        await box.run_call(ThreadToolCall(thread_id, "call_0", "list_peers", {}), None)
         names.append(bench.ran[-1][2])
     assert names[0] == names[2] != names[1], "a call keeps its name, which is no other call's"
 
 
-SPAWN = ToolCall("c1", "spawn_agent", '{"task_name": "dig", "message": "Dig."}')
+SPAWN = ModelToolCall("c1", "spawn_agent", '{"task_name": "dig", "message": "Dig."}')
 
 
 @requirement("AR3")
 async def test_a_call_that_its_model_calls_like_one_from_before_a_compaction_is_another_one() -> None:
-    bench = Bench([SPAWN], "one", "In short.", [SPAWN], "two", rules=(Rule(action="call:spawn_*"),))
-    triggers: tuple[Trigger, ...] = ("user", "compact", "user")
+    bench = Bench([SPAWN], "one", "In short.", [SPAWN], "two", rules=(ApprovalRule(action="call:spawn_*"),))
+    triggers: tuple[TurnTrigger, ...] = ("user", "compact", "user")
     for number, trigger in enumerate(triggers):
         bench.threads.say("" if trigger == "compact" else "dig", f"t{number}", trigger)
         assert (await bench.drive()).status == "completed"
@@ -412,7 +416,7 @@ async def test_a_call_that_its_model_calls_like_one_from_before_a_compaction_is_
     assert len(set(bench.collabs)) == len(set(bench.leaves)) == 2, "both were done, each with its own leave"
     names = [each.entry["call_id"] for each in bench.threads.lines if each.type == "tool_call"]
     assert names == bench.collabs, "the log and the platform say the same"
-    chat = messages_of(bench.model.seen[-1].items)
+    chat = to_chat_messages(bench.model.seen[-1].items)
     ids = [call["id"] for each in chat for call in each.get("tool_calls") or ()]
     assert ids == ["c1"] and chat[-1]["tool_call_id"] == "c1", "its provider gets back what it has said"
 
@@ -422,7 +426,7 @@ async def test_calls_that_a_model_calls_the_same_are_two_in_its_sight_and_for_th
     bench = Bench([PEERS, PEERS], [PEERS], "done")
     bench.threads.say("go")
     await bench.drive()
-    chat = messages_of(bench.model.seen[-1].items)
+    chat = to_chat_messages(bench.model.seen[-1].items)
     ids = [call["id"] for each in chat for call in each.get("tool_calls") or ()]
     assert ids[0] == "c1" and len(set(ids)) == len({key for _, _, key in bench.ran}) == 3
 
@@ -433,26 +437,26 @@ async def test_a_call_of_an_older_version_goes_on_under_the_name_that_it_began_w
     bench.threads.say("go")
     bench.threads.write("tool_call", "t1", {"call_id": "c1", "tool": "list_peers", "arguments": {}})
     bench.threads.write("tool_call", "t1", {"call_id": "c2", "tool": "list_agents", "arguments": {}})
-    assert await bench.drive() == End("completed", final="done")
+    assert await bench.drive() == EndStep("completed", final="done")
     assert [key for _, _, key in bench.ran] == [hashlib.sha256(b"th1 c1").hexdigest()[:32]]
     assert bench.collabs == ["c2"]
 
 
 @requirement("AR3")
 async def test_what_no_server_can_keep_of_an_answer_is_left_out() -> None:
-    odd = ToolCall("c1", "commit_memory", '{"content": "a\\u0000b", "\\u0000": ["\\u0000"]}')
-    endless = ToolCall("c2", "commit_memory", '{"content": ' + "[" * 100_000)
+    odd = ModelToolCall("c1", "commit_memory", '{"content": "a\\u0000b", "\\u0000": ["\\u0000"]}')
+    endless = ModelToolCall("c2", "commit_memory", '{"content": ' + "[" * 100_000)
     bench = Bench(["a\x00b", "\ud83d", "\ude00 \ud800", odd, endless], "done")
     bench.tool = lambda _: {"ran": True}
     bench.threads.say("go")
-    assert await bench.drive() == End("completed", final="done")
+    assert await bench.drive() == EndStep("completed", final="done")
     kinds = ("agent_message", "tool_call")
     said, call, other = [each.entry for each in bench.threads.lines if each.type in kinds][:3]
     assert said["text"] == "ab\U0001f600 \ufffd" and call["arguments"] == {"content": "ab", "": [""]}
     assert list(other["arguments"]) == ["not_json"]
 
 
-MANY = [ToolCall(f"c{number}", "list_peers", "{}") for number in range(100)]
+MANY = [ModelToolCall(f"c{number}", "list_peers", "{}") for number in range(100)]
 
 
 @requirement("AR3")
@@ -503,19 +507,21 @@ async def test_a_turn_that_the_server_ends_at_its_begin_for_its_budget_is_not_sa
 
 @requirement("AR5")
 async def test_a_call_that_needed_no_leave_is_not_said_to_be_changed_even_if_it_names_an_approval() -> None:
-    decide = ToolCall("c1", "decide_approval", '{"approval_id": "a1", "decision": "escalate"}')
-    bench = Bench([decide], "passed on", rules=(Rule(action="call:*"),))
+    decide = ModelToolCall("c1", "decide_approval", '{"approval_id": "a1", "decision": "escalate"}')
+    bench = Bench([decide], "passed on", rules=(ApprovalRule(action="call:*"),))
     bench.threads.say("decide")
     await bench.drive()
     assert output(bench) == '{"ran":"decide_approval"}'
 
 
 @requirement("AR3", "AR5")
-@pytest.mark.parametrize("call", [SPEAK, ToolCall("c1", "request_approval", '{"action": "x", "reason": "y"}'), PEERS])
+@pytest.mark.parametrize(
+    "call", [SPEAK, ModelToolCall("c1", "request_approval", '{"action": "x", "reason": "y"}'), PEERS]
+)
 async def test_an_engine_that_is_ended_says_farewell_to_a_server_that_is_away_but_not_for_long(
-    call: ToolCall, monkeypatch: pytest.MonkeyPatch
+    call: ModelToolCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("molecule_core.agent.engines.patience._FAREWELL_SECONDS", 0.05)
+    monkeypatch.setattr("molecule_core.agent.engines.retry._SHUTDOWN_SECONDS", 0.05)
     bench = Bench([call], "never said", rules=(STOPS,))
     waits = asyncio.Event()
 
@@ -539,14 +545,14 @@ async def test_leave_whose_answer_was_lost_as_it_was_used_is_used_by_that_call_a
     bench = Bench([SPEAK], "Done.", rules=(STOPS,))
     bench.lost_uses = 2
     bench.threads.say("tell them")
-    assert await bench.drive() == End("completed", final="Done.")
+    assert await bench.drive() == EndStep("completed", final="Done.")
     assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
 
 
 @requirement("AR5", "G6")
 @pytest.mark.parametrize("status", [200, 302, 401, 502])
 async def test_a_refusal_that_passes_is_no_decision_wherever_on_the_way_to_leave_it_comes(status: int) -> None:
-    bench, requests = Bench([SPEAK], "Done.", rules=(Rule(action="call:send_*", first_time=True),)), list[int]()
+    bench, requests = Bench([SPEAK], "Done.", rules=(ApprovalRule(action="call:send_*", first_time=True),)), list[int]()
 
     async def stumbles() -> None:
         requests.append(status)
@@ -555,6 +561,6 @@ async def test_a_refusal_that_passes_is_no_decision_wherever_on_the_way_to_leave
 
     bench.asks = stumbles
     bench.threads.say("tell them")
-    assert await bench.drive() == End("completed", final="Done.")
+    assert await bench.drive() == EndStep("completed", final="Done.")
     assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
     assert [method for method, _, _ in bench.asked] == ["GET", "POST", "GET", "POST"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
-from molecule_core.wire.toolspec import ToolError
-from molecule_core.wire.tooltypes import PeekArguments, PopArguments, ReplyArguments
+from molecule_core.tools.schemas.messages import InboxPeekArguments, InboxPopArguments, ReplyToWorkspaceArguments
+from molecule_core.tools.schemas.replies import DeclineArguments, ReplyByHandleArguments
+from molecule_core.tools.spec import ToolError
 from tests.agent.stand_in import StandIn
 from tests.agent.test_verbs import Desk, Told, desk_of
 from tests.clocks import FakeClock, settle
@@ -25,7 +25,7 @@ def sent(server: StandIn, path: str) -> list[Any]:
 
 async def waiting(desk: Desk) -> list[str]:
     """The ids of what waits."""
-    return [each["activity_id"] for each in (await desk.verbs.peek(PeekArguments()))["messages"]]
+    return [each["activity_id"] for each in (await desk.verbs.peek_messages(InboxPeekArguments()))["messages"]]
 
 
 @requirement("M27", "G11")
@@ -36,7 +36,7 @@ async def test_a_handle_finds_its_seat_among_several_and_settles_the_message(clo
     servers[1].put("c")
     async with desk_of(tmp_path, clock, *servers) as desk:
         await bounded(desk.wait(0))
-        told = await desk.verbs.answer(AnswerArguments(handle="m2-abcde", text="yes"), Told())
+        told = await desk.verbs.answer_by_handle(ReplyByHandleArguments(handle="m2-abcde", text="yes"), Told())
         left = await waiting(desk)
 
     assert (told["workspace_id"], told["answers"], told["state"], told["acknowledged"]) == (
@@ -61,9 +61,11 @@ async def test_a_handle_that_two_seats_have_is_refused_with_the_choices_and_sent
     async with desk_of(tmp_path, clock, *servers) as desk:
         await bounded(desk.wait(0))
         with pytest.raises(ToolError, match="several of your workspaces: w-1, w-2") as caught:
-            await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="yes"), Told())
+            await desk.verbs.answer_by_handle(ReplyByHandleArguments(handle="m1-abcde", text="yes"), Told())
         assert [sent(each, "reply") for each in servers] == [[], []]
-        told = await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="yes", via_workspace="w-2"), Told())
+        told = await desk.verbs.answer_by_handle(
+            ReplyByHandleArguments(handle="m1-abcde", text="yes", via_workspace="w-2"), Told()
+        )
     assert caught.value.code == "ambiguous_workspace"
     assert (told["workspace_id"], told["answers"]) == ("w-2", "to-w-2")
 
@@ -75,13 +77,15 @@ async def test_a_handle_of_none_is_asked_at_the_only_seat_and_else_refused_with_
     other = StandIn(clock, "v")
     async with desk_of(tmp_path / "one", clock, server) as desk:
         with pytest.raises(ToolError, match="unknown handle"):
-            await desk.verbs.answer(AnswerArguments(handle="m9-zzzzz", text="yes"), Told())
+            await desk.verbs.answer_by_handle(ReplyByHandleArguments(handle="m9-zzzzz", text="yes"), Told())
     assert len(sent(server, "reply")) == 1
     async with desk_of(tmp_path / "two", clock, server, other) as desk:
         with pytest.raises(ToolError, match="as which one you act with via_workspace: w") as caught:
-            await desk.verbs.decline(DeclineArguments(handle="m9-zzzzz", reason="no"), Told())
+            await desk.verbs.decline_by_handle(DeclineArguments(handle="m9-zzzzz", reason="no"), Told())
         with pytest.raises(ToolError, match="none of yours"):
-            await desk.verbs.answer(AnswerArguments(handle="m9-zzzzz", text="x", via_workspace="elsewhere"), Told())
+            await desk.verbs.answer_by_handle(
+                ReplyByHandleArguments(handle="m9-zzzzz", text="x", via_workspace="elsewhere"), Told()
+            )
     assert caught.value.code == "ambiguous_workspace"
     assert (len(sent(server, "reply")), sent(other, "reply"), sent(other, "decline")) == (1, [], [])
 
@@ -103,7 +107,9 @@ async def test_a_handle_of_a_known_seat_as_another_workspace_is_refused_before_a
     async with desk_of(tmp_path, clock, server, other) as desk:
         await bounded(desk.wait(0))
         with pytest.raises(ToolError, match="belongs to a message to workspace w, not to v") as caught:
-            await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="x", via_workspace="v"), Told())
+            await desk.verbs.answer_by_handle(
+                ReplyByHandleArguments(handle="m1-abcde", text="x", via_workspace="v"), Told()
+            )
     assert caught.value.code == "wrong_workspace"
     assert sent(other, "reply") == sent(server, "reply") == []
 
@@ -114,7 +120,10 @@ async def test_a_handle_is_known_after_its_message_was_answered(clock: FakeClock
     servers[1].put("a")
     async with desk_of(tmp_path, clock, *servers) as desk:
         await bounded(desk.wait(0))
-        both = [await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="yes"), Told()) for _ in range(2)]
+        both = [
+            await desk.verbs.answer_by_handle(ReplyByHandleArguments(handle="m1-abcde", text="yes"), Told())
+            for _ in range(2)
+        ]
     assert both[0] == both[1]
 
 
@@ -125,12 +134,14 @@ async def test_progress_leaves_the_message_open_and_a_refusal_closes_it(
     server.put("a")
     async with desk_of(tmp_path, clock, server) as desk:
         await bounded(desk.wait(0))
-        begun = await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="on it", progress=True), Told())
+        begun = await desk.verbs.answer_by_handle(
+            ReplyByHandleArguments(handle="m1-abcde", text="on it", progress=True), Told()
+        )
         assert await waiting(desk) == ["a"]
-        by_id = ReplyArguments(text="still on it", activity_id="a", progress=True, workspace_id="w")
-        assert (await desk.verbs.reply(by_id, Told()))["acknowledged"] is False
+        by_id = ReplyToWorkspaceArguments(text="still on it", activity_id="a", progress=True, workspace_id="w")
+        assert (await desk.verbs.reply_to_workspace(by_id, Told()))["acknowledged"] is False
         assert await waiting(desk) == ["a"] == server.open_ids
-        declined = await desk.verbs.decline(DeclineArguments(handle="m1-abcde", reason="not mine"), Told())
+        declined = await desk.verbs.decline_by_handle(DeclineArguments(handle="m1-abcde", reason="not mine"), Told())
         assert await waiting(desk) == [] == server.open_ids
     assert (begun["state"], begun["acknowledged"]) == ("open", False)
     assert (declined["state"], declined["answers"]) == ("declined", "a")
@@ -144,7 +155,9 @@ async def test_the_handle_names_the_message_for_reply_to_workspace_too(clock: Fa
     servers[1].put("c")
     async with desk_of(tmp_path, clock, *servers) as desk:
         await bounded(desk.wait(0))
-        told = await desk.verbs.reply(ReplyArguments(text="yes", reply_handle="m2-abcde"), Told())
+        told = await desk.verbs.reply_to_workspace(
+            ReplyToWorkspaceArguments(text="yes", reply_handle="m2-abcde"), Told()
+        )
         assert await waiting(desk) == ["a", "b"]
     assert (told["workspace_id"], told["acknowledged"]) == ("w-2", True)
     (notice,) = sent(servers[1], "notify")
@@ -159,7 +172,9 @@ async def test_a_handle_that_was_not_seen_here_adopts_nothing_that_waits(
     server.put("a")
     async with desk_of(tmp_path, clock, server, single=True) as desk:
         await bounded(desk.wait(0))
-        told = await desk.verbs.reply(ReplyArguments(text="yes", reply_handle="m9-zzzzz", activity_id=named), Told())
+        told = await desk.verbs.reply_to_workspace(
+            ReplyToWorkspaceArguments(text="yes", reply_handle="m9-zzzzz", activity_id=named), Told()
+        )
         assert await waiting(desk) == ["a"] == server.open_ids
     assert sent(server, "notify") == [{"message": "yes", "reply_handle": "m9-zzzzz"}]
     assert (told["acknowledged"], server.count("/ack")) == (True, 0)  # the server has settled what the handle names
@@ -175,9 +190,11 @@ async def test_a_handle_beside_the_id_of_another_message_is_refused(
     async with desk_of(tmp_path, clock, server) as desk:
         await bounded(desk.wait(0))
         with pytest.raises(ToolError, match="of two messages") as caught:
-            await desk.verbs.reply(ReplyArguments(text="yes", activity_id="a", reply_handle=handle), Told())
-        both = ReplyArguments(text="yes", activity_id="b", reply_handle=" M2-ABCDE ")
-        assert (await desk.verbs.reply(both, Told()))["acknowledged"] is True
+            await desk.verbs.reply_to_workspace(
+                ReplyToWorkspaceArguments(text="yes", activity_id="a", reply_handle=handle), Told()
+            )
+        both = ReplyToWorkspaceArguments(text="yes", activity_id="b", reply_handle=" M2-ABCDE ")
+        assert (await desk.verbs.reply_to_workspace(both, Told()))["acknowledged"] is True
         assert await waiting(desk) == ["a"]
     assert caught.value.code == "two_messages"
     assert [each["in_reply_to"] for each in sent(server, "notify")] == ["b"]
@@ -190,10 +207,10 @@ async def test_a_reminder_that_comes_again_after_it_was_handled_is_no_news_a_sec
     server.put("a")
     async with desk_of(tmp_path, clock, server) as desk:
         assert await desk.next_id() == "a"
-        await desk.verbs.pop(PopArguments(activity_id="a"))
+        await desk.verbs.pop_message(InboxPopArguments(activity_id="a"))
         server.remind("a")
         assert await desk.next_id() == "a"
-        await desk.verbs.pop(PopArguments(activity_id="a"))
+        await desk.verbs.pop_message(InboxPopArguments(activity_id="a"))
         server.remind("a")  # handed out before the server heard that it is handled
         waiting_on = asyncio.create_task(desk.wait(60))
         await settle()
@@ -212,7 +229,7 @@ async def test_a_reminder_is_news_whether_its_message_waits_or_was_acknowledged(
     async with desk_of(tmp_path, clock, server) as desk:
         assert await desk.next_id() == "a"
         if handled:
-            await desk.verbs.pop(PopArguments(activity_id="a"))
+            await desk.verbs.pop_message(InboxPopArguments(activity_id="a"))
         again = asyncio.create_task(desk.wait(60))
         await settle()
         assert not again.done()
@@ -227,5 +244,5 @@ async def test_a_reminder_is_news_whether_its_message_waits_or_was_acknowledged(
         assert not waiting_on.done()
         waiting_on.cancel()
         await asyncio.gather(waiting_on, return_exceptions=True)
-        await desk.verbs.answer(AnswerArguments(handle="m1-abcde", text="late"), Told())
+        await desk.verbs.answer_by_handle(ReplyByHandleArguments(handle="m1-abcde", text="late"), Told())
     assert server.open_ids == []

@@ -5,30 +5,30 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.agent.inbox import Inbox
-from molecule_core.agent.replies import Target, target_of
-from molecule_core.wire.inbox import InboxMessage
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.agent.mailbox.inbox import MergedInbox
+from molecule_core.agent.tools.reply_routing import ReplyTarget, resolve_target
+from molecule_core.tools.spec import ToolError
+from molecule_core.wire.schemas.inbox import InboxMessage
 from tests.agent.letters import letter
 from tests.clocks import settle
 from tests.requirements import requirement
 
 
-def filled(*messages: InboxMessage) -> Inbox:
+def filled(*messages: InboxMessage) -> MergedInbox:
     """An inbox with these messages."""
-    inbox = Inbox()
+    inbox = MergedInbox()
     for message in messages:
-        inbox.add(message)
+        inbox.add_message(message)
     return inbox
 
 
-def where(inbox: Inbox, *, single: bool = False, **named: str) -> Target:
+def where(inbox: MergedInbox, *, single: bool = False, **named: str) -> ReplyTarget:
     """Where an answer goes."""
     given = {"workspace_id": "", "peer_id": "", "activity_id": "", **named}
-    return target_of(inbox, single=single, **given)
+    return resolve_target(inbox, single=single, **given)
 
 
-def refusal(inbox: Inbox, *, single: bool = False, **named: str) -> ToolError:
+def refusal(inbox: MergedInbox, *, single: bool = False, **named: str) -> ToolError:
     """Why an answer is not sent."""
     with pytest.raises(ToolError) as caught:
         where(inbox, single=single, **named)
@@ -42,16 +42,16 @@ def refusal(inbox: Inbox, *, single: bool = False, **named: str) -> ToolError:
 async def test_a_repeat_is_no_news_and_renews_the_attempt() -> None:
     message = letter()
     inbox = filled(message)
-    changes = asyncio.create_task(inbox.change())
+    changes = asyncio.create_task(inbox.wait_for_change())
     await settle()
 
     again = InboxMessage(**{name: getattr(message, name) for name in message.__struct_fields__} | {"attempt": 2})
-    assert not inbox.add(again)
+    assert not inbox.add_message(again)
     await settle()
     assert not changes.done()
     changes.cancel()
     assert [each.message.attempt for each in inbox.entries()] == [2]
-    assert (len(inbox), inbox.count("w-1")) == (1, 1)
+    assert (len(inbox), inbox.count_waiting("w-1")) == (1, 1)
 
 
 @requirement("G9", "G10")
@@ -61,33 +61,33 @@ def test_a_reminder_is_news_once_also_of_what_was_acknowledged(was_handled: bool
     first = letter("a")
     inbox = filled(first)
     (entry,) = inbox.entries()
-    entry.shown, entry.pushes = True, 3
+    entry.is_shown, entry.push_count = True, 3
     if was_handled:
-        inbox.settle(entry.key)
+        inbox.mark_handled(entry.key)
     again = replace(first, attempt=2, redelivered=True, reminder=True)
-    assert inbox.add(again)
+    assert inbox.add_message(again)
     (entry,) = inbox.entries()
-    assert (entry.message, entry.shown, entry.pushes, len(inbox)) == (again, False, 0, 1)
-    entry.shown = True
-    assert not inbox.add(replace(again, attempt=3))  # only its lease has ended
-    assert (entry.message.attempt, entry.shown, inbox.count(again.arrival_workspace_id)) == (3, True, 1)
+    assert (entry.message, entry.is_shown, entry.push_count, len(inbox)) == (again, False, 0, 1)
+    entry.is_shown = True
+    assert not inbox.add_message(replace(again, attempt=3))  # only its lease has ended
+    assert (entry.message.attempt, entry.is_shown, inbox.count_waiting(again.arrival_workspace_id)) == (3, True, 1)
 
 
 @requirement("G9", "G10")
 def test_one_id_in_two_workspaces_is_two_messages() -> None:
     inbox = filled(letter("w-1", activity_id="same"), letter("w-2", activity_id="same"))
-    inbox.settle(("w-1", "same"))
-    assert [each.key for each in inbox.find("same")] == [("w-2", "same")]
-    assert inbox.find("same", "w-1") == []
-    assert (inbox.count("w-1"), inbox.count("w-2")) == (0, 1)
+    inbox.mark_handled(("w-1", "same"))
+    assert [each.key for each in inbox.find_entries("same")] == [("w-2", "same")]
+    assert inbox.find_entries("same", "w-1") == []
+    assert (inbox.count_waiting("w-1"), inbox.count_waiting("w-2")) == (0, 1)
 
 
 @requirement("G10")
 def test_what_was_handled_does_not_come_back_by_a_late_page() -> None:
     message = letter()
     inbox = filled(message)
-    inbox.settle(("w-1", message.activity_id))
-    assert not inbox.add(message)
+    inbox.mark_handled(("w-1", message.activity_id))
+    assert not inbox.add_message(message)
     assert len(inbox) == 0
 
 
@@ -95,21 +95,21 @@ def test_what_was_handled_does_not_come_back_by_a_late_page() -> None:
 def test_a_workspace_that_begins_anew_takes_nothing_of_the_others_along() -> None:
     handled, waits, other = letter("w-1"), letter("w-1"), letter("w-2")
     inbox = filled(handled, waits, other)
-    inbox.settle(("w-1", handled.activity_id))
-    inbox.forget("w-1")
+    inbox.mark_handled(("w-1", handled.activity_id))
+    inbox.drop_workspace("w-1")
     assert [each.message for each in inbox.entries()] == [other]
-    assert inbox.add(handled) and inbox.add(waits)
+    assert inbox.add_message(handled) and inbox.add_message(waits)
 
 
 @requirement("G9")
 async def test_everybody_who_waits_is_told_of_a_change() -> None:
-    inbox = Inbox()
-    waiting = [asyncio.create_task(inbox.change()) for _ in range(3)]
+    inbox = MergedInbox()
+    waiting = [asyncio.create_task(inbox.wait_for_change()) for _ in range(3)]
     await settle()
-    inbox.add(letter())
+    inbox.add_message(letter())
     await settle()
     assert [each.done() for each in waiting] == [True] * 3
-    assert inbox._changed == set()
+    assert inbox._waiters == set()
 
 
 # -- where an answer goes ----------------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def test_an_answer_to_a_message_goes_where_it_came_from_whatever_else_waits() ->
 def test_a_second_answer_to_a_handled_message_still_goes_to_its_origin() -> None:
     ask = letter("w-2", peer_id="p-9")
     inbox = filled(ask)
-    inbox.settle(("w-2", ask.activity_id))
-    assert where(inbox, activity_id=ask.activity_id) == Target("w-2", "p-9", None)
+    inbox.mark_handled(("w-2", ask.activity_id))
+    assert where(inbox, activity_id=ask.activity_id) == ReplyTarget("w-2", "p-9", None)
 
 
 @requirement("G11")
@@ -143,8 +143,8 @@ def test_a_workspace_or_peer_that_does_not_match_the_message_is_refused() -> Non
 
 @requirement("G11")
 def test_nothing_named_means_the_one_conversation_that_waits() -> None:
-    assert where(filled(letter("w-2", peer_id="p-1"), letter("w-2", peer_id="p-1"))) == Target("w-2", "p-1", None)
-    assert where(Inbox()) == Target("", "", None)
+    assert where(filled(letter("w-2", peer_id="p-1"), letter("w-2", peer_id="p-1"))) == ReplyTarget("w-2", "p-1", None)
+    assert where(MergedInbox()) == ReplyTarget("", "", None)
 
 
 @requirement("G11")
@@ -171,8 +171,10 @@ def test_a_long_list_of_choices_is_cut() -> None:
 
 @requirement("G11")
 def test_a_workspace_without_a_peer_means_its_person_and_never_a_peer() -> None:
-    assert where(filled(letter("w-1"), letter("w-1", peer_id="p-1")), workspace_id="w-1") == Target("w-1", "", None)
-    assert where(filled(letter("w-2", peer_id="p-1")), workspace_id="w-1") == Target("w-1", "", None)
+    assert where(filled(letter("w-1"), letter("w-1", peer_id="p-1")), workspace_id="w-1") == ReplyTarget(
+        "w-1", "", None
+    )
+    assert where(filled(letter("w-2", peer_id="p-1")), workspace_id="w-1") == ReplyTarget("w-1", "", None)
     assert refusal(filled(letter("w-1", peer_id="p-1")), workspace_id="w-1").code == "ambiguous_reply"
 
 
@@ -180,8 +182,8 @@ def test_a_workspace_without_a_peer_means_its_person_and_never_a_peer() -> None:
 def test_a_peer_that_wrote_to_two_workspaces_is_two_places() -> None:
     inbox = filled(letter("w-1", peer_id="p-1"), letter("w-2", peer_id="p-1"), letter("w-2", peer_id="p-2"))
     assert refusal(inbox, peer_id="p-1").code == "ambiguous_reply"
-    assert where(inbox, peer_id="p-2") == Target("w-2", "p-2", None)
-    assert where(inbox, peer_id="p-1", workspace_id="w-1") == Target("w-1", "p-1", None)
+    assert where(inbox, peer_id="p-2") == ReplyTarget("w-2", "p-2", None)
+    assert where(inbox, peer_id="p-1", workspace_id="w-1") == ReplyTarget("w-1", "p-1", None)
 
 
 @requirement("G11")
@@ -196,4 +198,4 @@ def test_a_single_seat_chooses_among_conversations_without_naming_itself() -> No
     inbox = filled(letter("w-1", peer_id="p-1"), letter("w-1", peer_id="p-2"))
     error = refusal(inbox, single=True)
     assert error.code == "ambiguous_reply" and "workspace_id" not in error.text
-    assert where(filled(letter("w-1"), letter("w-1", peer_id="p-2")), single=True) == Target("w-1", "", None)
+    assert where(filled(letter("w-1"), letter("w-1", peer_id="p-2")), single=True) == ReplyTarget("w-1", "", None)

@@ -13,7 +13,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.agent.hosting import agent, environment, seated, several, single
 from tests.journeys.patience import eventually
 from tests.journeys.processes import MOLECULE
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
     server: Running
     seat: Seat
-    person: Api
+    person: ApiClient
     peers: list[Seat]
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from molecule_core.agent.leader import Leadership
+from molecule_core.agent.mailbox.leader import LeaderLock
 from tests.journeys.processes import ROOT
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
@@ -14,9 +14,9 @@ from tests.waits import PROCESS_START_SECONDS
 CONTENDER = """
 import sys
 from pathlib import Path
-from molecule_core.agent.leader import Leadership
-one = Leadership(Path(sys.argv[1]), "w")
-print(one.take(), one.fence, flush=True)
+from molecule_core.agent.mailbox.leader import LeaderLock
+one = LeaderLock(Path(sys.argv[1]), "w")
+print(one.try_acquire(), one.fence, flush=True)
 sys.stdin.read()
 """
 
@@ -41,14 +41,14 @@ async def contender(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Proc
 @requirement("G14")
 async def test_one_process_leads_and_kill_9_hands_over_to_the_next_with_a_higher_fence(tmp_path: Path) -> None:
     async with contender(tmp_path) as (first, said), contender(tmp_path) as (_, said_second):
-        ours = Leadership(tmp_path, "w")
-        assert (said, said_second, ours.take()) == ("True 1", "False 0", False)
-        assert ours.leader() == first.pid
+        ours = LeaderLock(tmp_path, "w")
+        assert (said, said_second, ours.try_acquire()) == ("True 1", "False 0", False)
+        assert ours.leader_pid() == first.pid
         first.kill()
         await first.wait()
 
-        assert ours.take()
-        assert ours.fence == 2 and ours.holds()
+        assert ours.try_acquire()
+        assert ours.fence == 2 and ours.is_held()
         async with contender(tmp_path) as (_, said_third):
             assert said_third == "False 0"
 
@@ -70,29 +70,29 @@ async def test_of_many_processes_that_begin_at_once_exactly_one_leads(tmp_path: 
 
 @requirement("G14")
 def test_workspaces_have_leaders_of_their_own(tmp_path: Path) -> None:
-    leaders = [Leadership(tmp_path, f"019c1f0e-{number}") for number in range(3)]
-    assert [each.take() for each in leaders] == [True] * 3
-    leaders[0].give_back()
-    assert Leadership(tmp_path, "019c1f0e-0").take()
-    assert not Leadership(tmp_path, "019c1f0e-1").take()
+    leaders = [LeaderLock(tmp_path, f"019c1f0e-{number}") for number in range(3)]
+    assert [each.try_acquire() for each in leaders] == [True] * 3
+    leaders[0].release()
+    assert LeaderLock(tmp_path, "019c1f0e-0").try_acquire()
+    assert not LeaderLock(tmp_path, "019c1f0e-1").try_acquire()
 
 
 @requirement("G14")
 def test_a_leader_whose_lock_file_was_removed_notices_that_it_leads_no_more(tmp_path: Path) -> None:
-    old = Leadership(tmp_path, "w")
-    assert old.take()
+    old = LeaderLock(tmp_path, "w")
+    assert old.try_acquire()
     (path,) = tmp_path.iterdir()
     path.unlink()
-    assert not old.holds()
+    assert not old.is_held()
 
-    new = Leadership(tmp_path, "w")
-    assert new.take(at_least=old.fence)
-    assert new.fence > old.fence and new.holds() and not old.holds()
+    new = LeaderLock(tmp_path, "w")
+    assert new.try_acquire(at_least=old.fence)
+    assert new.fence > old.fence and new.is_held() and not old.is_held()
 
 
 @requirement("G14")
 def test_whatever_stands_in_the_lock_file_the_fence_only_grows(tmp_path: Path) -> None:
     (tmp_path / ".mcp_leader_w").write_bytes(b"\xff\x00 nonsense")
-    leader = Leadership(tmp_path, "w")
-    assert leader.take(at_least=41)
+    leader = LeaderLock(tmp_path, "w")
+    assert leader.try_acquire(at_least=41)
     assert leader.fence == 42

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.config import SeatConfig, Wishes
-from molecule_core.agent.cursors import CursorFile, Remembered
-from molecule_core.agent.inbox import Inbox
-from molecule_core.agent.leader import Leadership
-from molecule_core.agent.membership import Membership, Shared
-from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.wire.cards import ALL
+from molecule_core.agent.client.tokens import TokenRegistry
+from molecule_core.agent.config import AgentSettings, WorkspaceConfig
+from molecule_core.agent.mailbox.cursors import CursorFile, CursorState
+from molecule_core.agent.mailbox.inbox import MergedInbox
+from molecule_core.agent.mailbox.leader import LeaderLock
+from molecule_core.agent.mailbox.membership import Membership, MembershipContext
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
 from tests.agent.stand_in import StandIn, StandIns
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
@@ -33,26 +33,26 @@ class Life:
         ids = more.pop("ids", list(servers))
         files, lost = more.pop("files", {}), more.pop("lost", None)
         self.refusals: list[str] = []
-        self.inbox = Inbox()
+        self.inbox = MergedInbox()
         self.tokens = TokenRegistry()
         for id_ in ids:
             self.tokens.register(id_, f"token-of-{id_}")
-        shared = Shared(
+        shared = MembershipContext(
             clock=clock,
             randomness=SeededRandomness(),
-            wishes=Wishes(**{"lease_seconds": 120, "heartbeat_seconds": 20, **more}),
+            settings=AgentSettings(**{"lease_seconds": 120, "heartbeat_seconds": 20, **more}),
             tokens=self.tokens,
             servers=StandIns(self.tokens, servers),
             inbox=self.inbox,
             card=lambda: {"tools": 3},
-            refused=self.refusals.append if len(ids) == 1 else None,
-            lost=lost,
+            on_refused=self.refusals.append if len(ids) == 1 else None,
+            on_lost=lost,
         )
         self.seats = {
             id_: Membership(
-                SeatConfig(id=id_, url="http://server", token=f"token-of-{id_}", token_file=files.get(id_)),
+                WorkspaceConfig(id=id_, url="http://server", token=f"token-of-{id_}", token_file=files.get(id_)),
                 CursorFile(folder, id_, single=False),
-                Leadership(folder, id_),
+                LeaderLock(folder, id_),
                 shared,
             )
             for id_ in ids
@@ -77,9 +77,9 @@ class Life:
 
     async def handle(self, activity_id: str) -> bool:
         """A message is handled."""
-        (entry,) = self.inbox.find(activity_id)
+        (entry,) = self.inbox.find_entries(activity_id)
         seat = self.seats[entry.message.arrival_workspace_id]
-        return await bounded(seat.handle(activity_id, entry.message.attempt))
+        return await bounded(seat.ack_message(activity_id, entry.message.attempt))
 
 
 @asynccontextmanager
@@ -108,9 +108,9 @@ async def test_a_seat_registers_beats_and_brings_mail_under_its_own_name(
         (entry,) = life.inbox.entries()
         assert entry.message.arrival_workspace_id == "w"  # whatever the server says
         assert (entry.message.text, life.seats["w"].state) == ("m-1", "leading")
-        card = {"tools": 3, "loaded_mcp_tools": ALL}
+        card = {"tools": 3, "loaded_mcp_tools": ALL_TOOL_NAMES}
         assert server.bodies[0] == {"id": "w", "agent_card": card, "delivery_mode": "poll"}
-        assert server.bodies[1]["loaded_mcp_tools"] == ALL
+        assert server.bodies[1]["loaded_mcp_tools"] == ALL_TOOL_NAMES
         for _ in range(6):
             await clock.advance(20)
         assert 4 <= server.count("/registry/heartbeat") <= 9
@@ -136,14 +136,14 @@ async def test_a_server_that_is_away_or_refuses_stops_no_other_seat(clock: FakeC
         bad.put("m-2")
         await clock.advance(2)
         assert life.ids == ["m-1", "m-2"]
-        assert life.seats["bad"].trouble == ""
+        assert life.seats["bad"].problem == ""
 
 
 @requirement("G7")
 async def test_after_trouble_it_asks_again_later_and_later_and_at_once_again_after_success(
     server: StandIn, clock: FakeClock, tmp_path: Path
 ) -> None:
-    server.refuses["/registry/register"] = NoAnswer("away")
+    server.refuses["/registry/register"] = NoAnswerError("away")
     async with alive(tmp_path, clock, server, retry_seconds=1, retry_most_seconds=60) as life:
         begun = clock.monotonic()
         times = []
@@ -241,7 +241,7 @@ async def test_what_is_no_list_of_messages_is_no_empty_inbox_and_is_not_asked_fo
     async with alive(tmp_path, clock, server) as life:
         seat = life.seats["w"]
         assert (server.count("/w/activity"), seat.state) == (1, "away")
-        assert "no Molecule server" in seat.trouble
+        assert "no Molecule server" in seat.problem
         await clock.advance(1.5)
         assert server.count("/w/activity") == 2
 
@@ -324,10 +324,10 @@ async def test_what_is_handled_while_the_server_is_away_is_told_when_it_is_back_
     for number in range(3):
         server.put(f"m-{number}")
     async with alive(tmp_path, clock, server) as life:
-        server.refuses["/activity/ack"] = NoAnswer("away")
+        server.refuses["/activity/ack"] = NoAnswerError("away")
         assert [await life.handle("m-0"), await life.handle("m-2")] == [False, False]
         assert life.ids == ["m-1"]
-        server.refuses["/registry"] = NoAnswer("away")
+        server.refuses["/registry"] = NoAnswerError("away")
 
     server.refuses.clear()
     async with alive(tmp_path, clock, server) as life:
@@ -424,7 +424,7 @@ async def test_an_agent_begins_its_inbox_anew_when_the_store_is_put_back_while_i
         server.put(f"m-{number}")
     async with alive(tmp_path, clock, server, inbox_messages=3) as life:
         await life.handle("m-0")
-        server.refuses["/activity"] = NoAnswer("away")
+        server.refuses["/activity"] = NoAnswerError("away")
         await clock.advance(60)
         assert (life.seats["w"].state, life.ids) == ("away", ["m-1", "m-2"])
         server.rows.clear()  # put back from before there was anything; what is new has other ids
@@ -447,8 +447,8 @@ async def test_workspaces_whose_ids_share_their_first_8_characters_have_nothing_
         server.put(f"of-{number}")
     async with alive(tmp_path, clock, *servers) as life:
         middle = life.seats[servers[1].workspace_id]
-        await middle.handle("same-id", 1)
-        await middle.handle("of-1", 1)
+        await middle.ack_message("same-id", 1)
+        await middle.ack_message("of-1", 1)
         assert life.ids == ["same-id", "of-0", "same-id", "of-2"]
     async with alive(tmp_path, clock, *servers) as life:
         await settle(200)
@@ -485,9 +485,9 @@ async def test_what_a_following_process_handles_leaves_the_leaders_inbox(
     server.put("m-0")
     server.put("m-1")
     async with alive(tmp_path, clock, server) as leader, alive(tmp_path, clock, server) as other:
-        await other.seats["w"].handle_for_leader("m-0", 0)
+        await other.seats["w"].ack_for_leader("m-0", 0)
         assert server.open_ids == ["m-1"]
-        leader.seats["w"].take_notes()
+        leader.seats["w"].apply_notes()
         assert leader.ids == ["m-1"]
 
 
@@ -575,7 +575,7 @@ async def test_without_its_file_a_process_gets_everything_again_when_the_lease_e
 
 @requirement("G10")
 async def test_a_file_full_of_strange_messages_stops_nothing(server: StandIn, clock: FakeClock, tmp_path: Path) -> None:
-    strange = Remembered(held={"m-9": 3}, handled={"m-8": 1})
+    strange = CursorState(held={"m-9": 3}, handled={"m-8": 1})
     CursorFile(tmp_path, "w", single=False).save(strange)
     server.put("m-8")
     server.put("m-9")

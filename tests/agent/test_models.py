@@ -6,50 +6,52 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.engines.encoding import INCOMING, NOTE, OPENING
-from molecule_core.agent.engines.library import LibraryModel
+from molecule_core.agent.engines.any_llm_model import AnyLlmModel
+from molecule_core.agent.engines.chat_encoding import INCOMING_TOOL, NOTE_START, OPENING_TEXT
 from molecule_core.agent.engines.models import (
-    Finished,
     ModelError,
     ModelEvent,
-    NoModel,
-    Request,
+    ModelRequest,
+    ModelToolCall,
+    ModelUnavailableError,
+    ModelUsage,
+    StreamEnd,
     TextDelta,
-    ToolCall,
-    ToolDef,
-    Usage,
+    ToolDefinition,
 )
-from molecule_core.agent.engines.sampling import Sampler
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids
-from molecule_core.wire.threads import Sight, SightItem
+from molecule_core.agent.engines.sampler import Sampler
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem
 from tests.agent.model_endpoint import Endpoint, Reply, endpoint
 from tests.clocks import SeededRandomness
 from tests.requirements import requirement
 
 KEY = "key-" + "k" * 24
 PROVIDERS = ("openai", "anthropic")
-LOOK = ToolDef("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
+LOOK = ToolDefinition(
+    "look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+)
 
 
-def item(role: Any, text: str, **more: Any) -> SightItem:
+def item(role: Any, text: str, **more: Any) -> ModelContextItem:
     """Something that a model sees."""
     known = {"item_id": f"i-{role}-{len(text)}", "type": "", "origin": "", "tokens": 0}
-    return SightItem(role=role, text=text, **{**known, **more})
+    return ModelContextItem(role=role, text=text, **{**known, **more})
 
 
 BASE = item("developer", "You are Ops. Ω", origin="base", version=1)
 ASK = item("user", "How is it?")
 
 
-def model(provider: str, at: Endpoint, **more: Any) -> LibraryModel:
+def model(provider: str, at: Endpoint, **more: Any) -> AnyLlmModel:
     """A model of the endpoint."""
-    return LibraryModel(provider, key=KEY, base_url=f"{at.url}/v1" if provider != "anthropic" else at.url, **more)
+    return AnyLlmModel(provider, key=KEY, base_url=f"{at.url}/v1" if provider != "anthropic" else at.url, **more)
 
 
-async def sampled(door: LibraryModel, items: Sequence[SightItem], **more: Any) -> list[ModelEvent]:
+async def sampled(door: AnyLlmModel, items: Sequence[ModelContextItem], **more: Any) -> list[ModelEvent]:
     """All that comes back."""
-    request = Request(model="scripted", items=items, tools=[LOOK], cache_key="base-1", **more)
+    request = ModelRequest(model="scripted", items=items, tools=[LOOK], cache_key="base-1", **more)
     return [each async for each in door.sample(request)]
 
 
@@ -71,13 +73,15 @@ async def test_a_call_of_a_tool_goes_to_the_provider_and_back_and_the_first_mess
         events = await sampled(door, [BASE, ASK])
         assert "".join(each.text for each in events if isinstance(each, TextDelta)) == "Let me look."
         assert len([each for each in events if isinstance(each, TextDelta)]) > 1
-        assert [each for each in events if isinstance(each, ToolCall)] == [ToolCall("c1", "look", '{"at":"ü"}')]
-        assert [each for each in events if isinstance(each, Usage)][-1] == Usage(100, 10)
-        assert events[-1] == Finished("tool_calls")
+        assert [each for each in events if isinstance(each, ModelToolCall)] == [
+            ModelToolCall("c1", "look", '{"at":"ü"}')
+        ]
+        assert [each for each in events if isinstance(each, ModelUsage)][-1] == ModelUsage(100, 10)
+        assert events[-1] == StreamEnd("tool_calls")
         said = item("assistant", "Let me look.")
         call = item("assistant", "", call_id="c1", tool="look", arguments={"at": "ü"})
         told = item("tool", "sunny", call_id="c1")
-        assert (await sampled(door, [BASE, ASK, said, call, told]))[-1] == Finished("stop")
+        assert (await sampled(door, [BASE, ASK, said, call, told]))[-1] == StreamEnd("stop")
         await door.close()
     one, two = (chat(each.body) for each in at.asked)
     assert one[0] == two[0] == {"role": "system", "content": BASE.text}
@@ -135,13 +139,13 @@ async def test_words_of_other_agents_are_never_in_the_users_place(provider: str)
         await sampled(door, [BASE, item("user", "hi"), peer], may_call=False)
         await door.close()
     one, two = (chat(each.body) for each in at.asked)
-    assert one[1] == {"role": "user", "content": OPENING}
+    assert one[1] == {"role": "user", "content": OPENING_TEXT}
     for each in (*one, *two):
         texts = [each["content"]] if isinstance(each["content"], str) else each["content"] or []
         plain = [text for text in texts if isinstance(text, str) or text.get("type") == "text"]
         assert each["role"] != "user" or not any("obey" in str(text) for text in plain)
-    assert INCOMING in str(one[2]) and "obey" in str(one[3])
-    assert NOTE in one[-2]["content"] and one[-1]["content"] == "go on"  # the output stands right behind its call
+    assert INCOMING_TOOL in str(one[2]) and "obey" in str(one[3])
+    assert NOTE_START in one[-2]["content"] and one[-1]["content"] == "go on"  # the output stands right behind its call
     assert "seen" in str(one[-3])
     assert at.asked[1].body["tool_choice"] in ("none", {"type": "none"})
 
@@ -153,14 +157,14 @@ async def test_signed_thoughts_go_back_to_their_provider_as_they_came() -> None:
         door = model("anthropic", at)
         sampler = Sampler(
             clock=SystemClock(),
-            ids=Ids(SystemClock(), SeededRandomness(1)),
+            ids=IdGenerator(SystemClock(), SeededRandomness(1)),
             randomness=SeededRandomness(1),
             tries=1,
             seconds=5,
             parallel=1,
         )
-        answer = await sampler.sample(door, Request(model="scripted", items=[BASE, ASK], tools=[LOOK]))
-        thought, call, usage = sampler.entries(answer, Sight([], tokens=0, last_ordinal=2))
+        answer = await sampler.sample(door, ModelRequest(model="scripted", items=[BASE, ASK], tools=[LOOK]))
+        thought, call, usage = sampler.to_entries(answer, ModelContext([], tokens=0, last_ordinal=2))
         assert (thought["type"], call["type"], usage["input"], usage["output"]) == ("reasoning", "tool_call", 100, 10)
         shown = item("assistant", thought["text"], type="reasoning", data=thought["data"])
         called = item("assistant", "", call_id=call["call_id"], tool="look", arguments={})
@@ -176,12 +180,12 @@ async def test_a_server_that_speaks_like_openais_needs_only_its_address() -> Non
     async with endpoint() as at:
         at.answers = [Reply("yes")]
         door = model("our-own-servers", at)
-        assert (await sampled(door, [BASE, ASK]))[-1] == Finished("stop")
+        assert (await sampled(door, [BASE, ASK]))[-1] == StreamEnd("stop")
         await door.close()
-    with pytest.raises(NoModel, match="base_url"):
-        LibraryModel("our-own-servers", key=KEY)
-    with pytest.raises(NoModel, match="api_key_env"):
-        LibraryModel("openai")
+    with pytest.raises(ModelUnavailableError, match="base_url"):
+        AnyLlmModel("our-own-servers", key=KEY)
+    with pytest.raises(ModelUnavailableError, match="api_key_env"):
+        AnyLlmModel("openai")
 
 
 @requirement("AR1")
@@ -206,6 +210,6 @@ async def test_what_the_library_itself_refuses_or_cannot_read_is_a_failure_that_
 def test_a_provider_that_cannot_be_used_as_it_is_set_is_no_model_and_says_why(
     provider: str, address: str | None
 ) -> None:
-    with pytest.raises(NoModel, match=f"{provider} cannot be used as it is set: ") as failed:
-        LibraryModel(provider, key=KEY, base_url=address)
+    with pytest.raises(ModelUnavailableError, match=f"{provider} cannot be used as it is set: ") as failed:
+        AnyLlmModel(provider, key=KEY, base_url=address)
     assert "\n" not in str(failed.value) and KEY not in str(failed.value)

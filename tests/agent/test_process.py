@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.version import VERSION
+from molecule_core.common.version import VERSION
 from tests.agent.hosting import agent, several, single
 from tests.requirements import requirement
 from tests.running import Running

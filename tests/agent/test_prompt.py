@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from molecule_core.agent import prompt_peers, prompt_words
-from molecule_core.agent.home import Home, HomeFile
-from molecule_core.agent.prompt import Assembly, Inputs, Prompt, assemble
-from molecule_core.agent.prompt_peers import Peer, peer_of
-from molecule_core.agent.skills import Skill
-from molecule_core.ground.text import hidden_character
-from molecule_core.wire.prompts import Trigger, tokens_of
+from molecule_core.agent.prompt import peers, texts
+from molecule_core.agent.prompt.assembly import Prompt, PromptAssembler, PromptInputs, assemble_prompt
+from molecule_core.agent.prompt.home import Home, HomeFile
+from molecule_core.agent.prompt.peers import PromptPeer, peer_from_row
+from molecule_core.agent.prompt.skills import Skill
+from molecule_core.common.text import find_hidden_character
+from molecule_core.wire.schemas.prompts import BuildTrigger, estimate_tokens
 from tests.requirements import requirement
 from tests.telling.tokenizer import tokens
 
@@ -57,15 +57,19 @@ HOME = Home(
 )
 
 
-def inputs(peers: tuple[Peer, ...] | None, *, home: Home = HOME, files: tuple[HomeFile, ...] | None = ()) -> Inputs:
+def inputs(
+    peers: tuple[PromptPeer, ...] | None, *, home: Home = HOME, files: tuple[HomeFile, ...] | None = ()
+) -> PromptInputs:
     """What was gathered."""
-    return Inputs(home=home, workspace_id="own", parent_id="above", parent_files=files, peers=peers)
+    return PromptInputs(home=home, workspace_id="own", parent_id="above", parent_files=files, peers=peers)
 
 
-def crowd(count: int) -> tuple[Peer, ...]:
+def crowd(count: int) -> tuple[PromptPeer, ...]:
     """Peers that say much."""
     skills = ("search: Looks things up in papers and on the web", "write: Writes short reports")
-    return tuple(Peer(f"id-{n}", f"Research {n}", "online", f"Number {n} of many. " * 5, skills) for n in range(count))
+    return tuple(
+        PromptPeer(f"id-{n}", f"Research {n}", "online", f"Number {n} of many. " * 5, skills) for n in range(count)
+    )
 
 
 # -- what is parsed with no knowledge of how it was made ---------------------------------------------------------------
@@ -100,12 +104,12 @@ def hostile(draw: random.Random) -> str:
     return "".join(draw.choice(_ATOMS) for _ in range(draw.randint(1, 8)))
 
 
-def hostile_worlds(count: int) -> Iterator[Inputs]:
+def hostile_worlds(count: int) -> Iterator[PromptInputs]:
     """Inputs with so many hostile texts in all."""
     draw, each = random.Random(_SEED), 200
     for world in range(count // each):
         peers = tuple(
-            Peer(f"p{number}", hostile(draw), hostile(draw), hostile(draw), (hostile(draw),), child=number < 2)
+            PromptPeer(f"p{number}", hostile(draw), hostile(draw), hostile(draw), (hostile(draw),), is_child=number < 2)
             for number in range(each // 4 - 1)
         )
         files = tuple(HomeFile(hostile(draw), hostile(draw).replace("\ud800", "")) for _ in range(2))
@@ -116,16 +120,16 @@ def check_structure(count: int = HOSTILE) -> None:
     """Whatever others are called and say: the same headings in the same order, each peer once, the end at the end."""
     expected: dict[bool, list[str]] = {}
     for world in hostile_worlds(count):
-        prompt = assemble(world)
+        prompt = assemble_prompt(world)
         seen = structure(prompt)
         plain = ["### file" if number in _files(seen) else each for number, each in enumerate(seen)]
         assert plain == expected.setdefault(bool(world.home.prompts), plain)
-        assert prompt.text.endswith(prompt_words.FAILED)
+        assert prompt.text.endswith(texts.DELEGATION_FAILED)
         assert [each.part for each in prompt.sections] == sorted(each.part for each in prompt.sections)
         assert len([each for each in prompt.sections if each.kind == "peer"]) == len(world.peers or ())
         own = "".join(each.text for each in prompt.sections if each.part == 5)
-        assert hidden_character(own.replace("\n", "")) is None
-        assert all(hidden_character(each.title) is None for each in prompt.sections)
+        assert find_hidden_character(own.replace("\n", "")) is None
+        assert all(find_hidden_character(each.title) is None for each in prompt.sections)
 
 
 def _files(seen: list[str]) -> range:
@@ -142,7 +146,7 @@ def test_no_text_of_others_changes_the_structure_of_a_prompt() -> None:
 @requirement("SP2")
 @pytest.mark.parametrize("broken", ["_plain", "framed"])
 def test_a_prompt_without_cleaning_or_without_fences_is_found_out(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = prompt_peers if broken == "_plain" else prompt_words
+    place = peers if broken == "_plain" else texts
     monkeypatch.setattr(place, broken, lambda told: told)
     with pytest.raises((AssertionError, UnicodeEncodeError)):
         check_structure(2000)
@@ -152,7 +156,7 @@ def test_a_prompt_without_cleaning_or_without_fences_is_found_out(broken: str, m
 
 _texts = st.text(max_size=60)
 _peers = st.builds(
-    Peer,
+    PromptPeer,
     st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True),
     _texts,
     _texts,
@@ -173,36 +177,38 @@ _files_of = st.lists(st.builds(HomeFile, _texts, _texts), max_size=3).map(tuple)
     new=_peers,
 )
 def test_assembly_is_pure_ordered_and_sized_and_a_change_is_as_if_made_anew(
-    peers: tuple[Peer, ...] | None,
+    peers: tuple[PromptPeer, ...] | None,
     files: tuple[HomeFile, ...] | None,
     prompts: tuple[HomeFile, ...],
     budget: int,
-    new: Peer,
+    new: PromptPeer,
 ) -> None:
     home = Home(prompts=prompts, skills=HOME.skills, budget=budget)
-    kept = Assembly(inputs(peers, home=home, files=files))
-    prompt = kept.prompt()
-    assert (again := assemble(inputs(peers, home=home, files=files))).text == prompt.text and again.hash == prompt.hash
+    kept = PromptAssembler(inputs(peers, home=home, files=files))
+    prompt = kept.build_prompt()
+    assert (
+        again := assemble_prompt(inputs(peers, home=home, files=files))
+    ).text == prompt.text and again.hash == prompt.hash
     assert prompt.text == "\n\n".join(each.text for each in prompt.sections)
     parts = [each.part for each in prompt.sections]
     assert parts == sorted(parts) and parts[-1] == 6 and {3, 4, 5} <= set(parts)
     assert all(each.bytes == len(each.text.encode()) for each in prompt.sections)
-    build = prompt.build(Trigger("start"))
+    build = prompt.build(BuildTrigger("start"))
     assert (build.hash, build.sections) == (prompt.hash, prompt.sections)
 
     text = prompt.text
-    put = kept.put(new)
+    put = kept.update_peer(new)
     assert put == any(each.id == new.id for each in peers or ())
     changed = tuple(new if each.id == new.id else each for each in peers or ()) if peers is not None else None
-    fresh = assemble(inputs(changed, home=home, files=files))
-    assert kept.prompt().hash == fresh.hash or any(each.child for each in (*(peers or ()), new))
+    fresh = assemble_prompt(inputs(changed, home=home, files=files))
+    assert kept.build_prompt().hash == fresh.hash or any(each.is_child for each in (*(peers or ()), new))
     assert prompt.text == text  # what a turn was begun with stays
 
 
 @requirement("SP1")
 def test_the_six_parts_come_in_their_order_each_with_its_source() -> None:
-    team = (Peer("c1", "Ada", child=True), Peer("s1", "Sam", description="Cleans"))
-    prompt = assemble(inputs(team, files=(HomeFile("plan.md", "First\n```\nthen"), HomeFile("b.md", "B"))))
+    team = (PromptPeer("c1", "Ada", is_child=True), PromptPeer("s1", "Sam", description="Cleans"))
+    prompt = assemble_prompt(inputs(team, files=(HomeFile("plan.md", "First\n```\nthen"), HomeFile("b.md", "B"))))
     assert [(each.part, each.kind, each.title, each.source) for each in prompt.sections] == [
         (1, "prompt", "a.md", "file:a.md"),
         (1, "prompt", "b.md", "file:b.md"),
@@ -223,9 +229,9 @@ def test_the_six_parts_come_in_their_order_each_with_its_source() -> None:
     assert "### plan.md\n\n````text\nFirst\n```\nthen\n````" in prompt.text
     assert '<peer id="s1" status="">\nname: Sam\ndescription: Cleans\n</peer>' in prompt.text
     assert "delete*" in prompt.text and "mcp__molecule__list_peers" not in prompt.text
-    alone = assemble(inputs((), home=Home(tools=False), files=None))
+    alone = assemble_prompt(inputs((), home=Home(has_tools=False), files=None))
     assert [each.kind for each in alone.sections] == ["peers", "failures"]
-    spoken = assemble(inputs(team, home=Home(runtime="claude-code")))
+    spoken = assemble_prompt(inputs(team, home=Home(runtime="claude-code")))
     assert "mcp__molecule__delegate_task" in spoken.sections[-4].text
 
 
@@ -236,11 +242,11 @@ def test_the_six_parts_come_in_their_order_each_with_its_source() -> None:
 def test_a_smaller_budget_shortens_skills_then_descriptions_then_the_list_and_says_so() -> None:
     peers, seen = crowd(200), []
     for budget in range(30_000, 4500, -500):
-        prompt = assemble(inputs(peers, home=Home(prompts=HOME.prompts, budget=budget)))
+        prompt = assemble_prompt(inputs(peers, home=Home(prompts=HOME.prompts, budget=budget)))
         intro = next(each for each in prompt.sections if each.kind == "peers")
         listed = [each for each in prompt.sections if each.kind == "peer"]
         assert prompt.tokens <= budget
-        assert tokens_of(len(prompt.text.encode())) <= budget
+        assert estimate_tokens(len(prompt.text.encode())) <= budget
         assert {each.shortened for each in listed} <= {intro.shortened}
         assert ("To keep this prompt within" in intro.text) == (intro.shortened is not None)
         assert ("list_peers with q" in intro.text) == (intro.shortened is not None)
@@ -258,28 +264,28 @@ def test_a_smaller_budget_shortens_skills_then_descriptions_then_the_list_and_sa
         "skills and description; N of 200 workspaces",
     ]
     own = HomeFile("system-prompt.md", "word " * 5000)
-    large = assemble(inputs(peers, home=Home(prompts=(own,), budget=1000)))
+    large = assemble_prompt(inputs(peers, home=Home(prompts=(own,), budget=1000)))
     assert own.text in large.text and not [each for each in large.sections if each.kind == "peer"]
     assert any("peers are left out" in each for each in large.warnings)
 
 
 @requirement("SP6")
 def test_the_estimate_of_tokens_is_near_and_rather_too_high() -> None:
-    prompt = assemble(inputs(crowd(50)))
-    assert 1 <= tokens_of(len(prompt.text.encode())) / tokens(prompt.text) <= 1.7
+    prompt = assemble_prompt(inputs(crowd(50)))
+    assert 1 <= estimate_tokens(len(prompt.text.encode())) / tokens(prompt.text) <= 1.7
     for text in (
         "日本語のテキストです。何でも調べます。",
         "Ищет статьи и пишет короткие отчёты.",
         "def f(x): return x ** 2\n",
     ):
-        assert 0.6 <= tokens_of(len(text.encode())) / tokens(text) <= 3, text
+        assert 0.6 <= estimate_tokens(len(text.encode())) / tokens(text) <= 3, text
 
 
 @requirement("SP2")
 def test_a_row_of_any_json_makes_a_peer_or_none() -> None:
     odd: list[object] = [None, 1, "x", [], {}, {"id": 1}, {"id": "a", "agent_card": 5}, {"id": "a", "name": []}]
     odd += [{"id": "a", "agent_card": {"skills": [1, None, "s", {"name": 1}, {"id": "b", "description": {}}]}}]
-    made = [peer_of(each, "own") for each in odd]
+    made = [peer_from_row(each, "own") for each in odd]
     assert [each is None for each in made] == [True] * 6 + [False] * 3
-    assert made[-1] == Peer("a", "", skills=("s", "b"))
-    assert structure(assemble(inputs(tuple(each for each in made if each is not None)[:1]))).count("peer a") == 1
+    assert made[-1] == PromptPeer("a", "", skills=("s", "b"))
+    assert structure(assemble_prompt(inputs(tuple(each for each in made if each is not None)[:1]))).count("peer a") == 1

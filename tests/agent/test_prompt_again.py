@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.gathering import Failed, Gatherer
-from molecule_core.agent.home import read_home
-from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
-from molecule_core.client.api import Api, ApiError
-from molecule_core.ground.clock import Clock, SystemClock
-from molecule_core.wire.prompts import Build, Trigger
+from molecule_core.agent.prompt.home import read_home
+from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
+from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.common.clock import Clock, SystemClock
+from molecule_core.wire.schemas.prompts import BuildTrigger, PromptBuild
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-class Server(Api):
+class Server(ApiClient):
     """Answers what a test says, and notes what it is asked."""
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class Told:
     """What a rebuilder has told."""
 
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[Rebuilt] = asyncio.Queue()
+        self.queue: asyncio.Queue[PromptUpdate] = asyncio.Queue()
         self.warned: list[str] = []
 
-    async def until(self, wanted: Callable[[Rebuilt], bool]) -> Rebuilt:
+    async def until(self, wanted: Callable[[PromptUpdate], bool]) -> PromptUpdate:
         """The next that is as wanted."""
         while not wanted(new := await bounded(self.queue.get())):
             pass
@@ -73,7 +73,7 @@ async def rebuilt(
     clock: Clock,
     events: Callable[[], AsyncIterator[dict[str, Any]]] | None = None,
     *,
-    tell: Callable[[Rebuilt], Awaitable[None]] | None = None,
+    tell: Callable[[PromptUpdate], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Told]:
     """A rebuilder that runs; nothing happens to others, unless `events` says so."""
     told = Told()
@@ -82,12 +82,12 @@ async def rebuilt(
         await asyncio.get_running_loop().create_future()
         yield {}
 
-    rebuilder = Rebuilder(
-        Gatherer(server, OPS, clock=clock),
+    rebuilder = PromptRebuilder(
+        PromptLoader(server, OPS, clock=clock),
         home,
         tell or told.queue.put,
         events=events or silence,
-        warned=told.warned.append,
+        on_warning=told.warned.append,
         clock=clock,
         randomness=SeededRandomness(),
     )
@@ -121,7 +121,7 @@ async def test_what_the_server_did_not_say_is_asked_again_though_nothing_happens
         await pass_until(clock, lambda: not told.queue.empty())
         new = told.queue.get_nowait()
         assert "There is nobody" in new.prompt.text and new.prompt.warnings == ()
-        assert new.trigger == Trigger("gap", "asked again")
+        assert new.trigger == BuildTrigger("gap", "asked again")
         asked = server.times("/peers")
         await clock.advance(600)
         assert server.times("/peers") == asked
@@ -170,12 +170,12 @@ async def test_what_happens_meanwhile_neither_puts_off_nor_hastens_what_is_asked
 @requirement("SP7")
 @pytest.mark.parametrize(("final", "times"), [(False, 3), (True, 1)])
 async def test_a_prompt_that_the_server_was_not_told_is_told_again(home: Path, final: bool, times: int) -> None:
-    clock, told = FakeClock(), list[Rebuilt]()
+    clock, told = FakeClock(), list[PromptUpdate]()
 
-    async def tell(new: Rebuilt) -> None:
+    async def tell(new: PromptUpdate) -> None:
         told.append(new)
         if len(told) < 3:
-            raise Failed("not now", final=final)
+            raise PromptServerError("not now", final=final)
 
     async with rebuilt(Server(), home, clock, tell=tell) as seen:
         await pass_until(clock, lambda: len(told) >= times)
@@ -284,8 +284,8 @@ async def test_a_prompt_told_again_with_other_warnings_is_another_one(server: Ru
     ops = await server.seat("Ops")
     seen = []
     for warnings in ([], [], ["a file is missing"], ["a file is missing"], []):
-        build = Build(sections=[], trigger=Trigger("start"), hash="h", tokens=0, budget=1, warnings=warnings)
-        await Gatherer(ops.api, ops.id, clock=SystemClock()).tell(build)
+        build = PromptBuild(sections=[], trigger=BuildTrigger("start"), hash="h", tokens=0, budget=1, warnings=warnings)
+        await PromptLoader(ops.api, ops.id, clock=SystemClock()).report_prompt(build)
         told = (await ops.api.get(f"/workspaces/{ops.id}/prompt"))["build"]
         seen.append((told["revision"], told["warnings"]))
     assert [revision for revision, _ in seen] == [1, 1, 2, 2, 3]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.agent.home import BUDGET, Home, read_home
-from molecule_core.agent.own_files import Unreadable, folders_of, read_own
-from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
-from molecule_core.agent.skills import BadSkill, load_skill
+from molecule_core.agent.prompt.home import DEFAULT_BUDGET_TOKENS, Home, read_home
+from molecule_core.agent.prompt.safe_files import UnreadableFileError, list_folders, read_safe_file
+from molecule_core.agent.prompt.safe_yaml import MAX_YAML_BYTES, InvalidYamlError, read_yaml
+from molecule_core.agent.prompt.skills import InvalidSkillError, load_skill
 from tests.requirements import requirement
 
 SECRET = "the secret outside"
@@ -70,7 +70,7 @@ def test_without_a_configuration_there_is_one_prompt_file_and_every_skill(home: 
     write_skill(home, "bake", plain("bake"))
     found = read_home(home)
     assert [each.text for each in found.prompts] == ["Be."] and [each.name for each in found.skills] == ["bake", "cook"]
-    assert (found.budget, found.warnings) == (BUDGET, ())
+    assert (found.budget, found.warnings) == (DEFAULT_BUDGET_TOKENS, ())
 
 
 @requirement("SP3")
@@ -99,18 +99,18 @@ def test_nothing_outside_the_home_is_read_by_any_name_or_link(home: Path) -> Non
         *("binary.md", "x" * 300, "/".join("a" * 40), "..//outside.md", "skills//cook", "%2e%2e/outside.md"),
     ]
     for name in names:
-        with pytest.raises(Unreadable):
-            read_own(home, name, 1000)
+        with pytest.raises(UnreadableFileError):
+            read_safe_file(home, name, 1000)
     listed = ", ".join(f'"{each}"' for each in names if each.isprintable() and "\\" not in each)
     (home / "config.yaml").write_text(
         f"prompt_files: [{listed}]\nshared_context: [{listed}]\nskills: [outside, linked, '../outside', '..', up]\n"
     )
     found = read_home(home)
     assert (found.prompts, found.shared, found.skills) == ((), (), ()) and SECRET not in str(found)
-    assert folders_of(home, "skills", 10) == ["linked"]
+    assert list_folders(home, "skills", 10) == ["linked"]
     (home / "large.md").write_text("x" * 1001)
-    with pytest.raises(Unreadable, match="larger than 1000 bytes"):
-        read_own(home, "large.md", 1000)
+    with pytest.raises(UnreadableFileError, match="larger than 1000 bytes"):
+        read_safe_file(home, "large.md", 1000)
 
 
 @requirement("SP5")
@@ -127,10 +127,10 @@ def test_a_skill_that_is_not_in_the_format_is_left_out_with_the_reason(home: Pat
     }
     for name, text in bad.items():
         write_skill(home, name, text)
-        with pytest.raises(BadSkill, match=f"skill '{name}'"):
+        with pytest.raises(InvalidSkillError, match=f"skill '{name}'"):
             load_skill(home, name)
     for name in ("Upper", "a--b", "-a", "a" * 65, "a b", "é", "a/b", "\u202e"):
-        with pytest.raises(BadSkill):
+        with pytest.raises(InvalidSkillError):
             load_skill(home, name)
 
 
@@ -154,7 +154,7 @@ def test_a_skill_that_is_not_in_the_format_is_left_out_with_the_reason(home: Pat
         "? [1, 2]\n: 3",
         "1: 2",
         "a: 2024-13-45",
-        "x" * (MOST_BYTES + 1),
+        "x" * (MAX_YAML_BYTES + 1),
         "a: 1\n---\nb: 2",
         "a: \x07",
         "\t- a",
@@ -162,6 +162,6 @@ def test_a_skill_that_is_not_in_the_format_is_left_out_with_the_reason(home: Pat
     ],
 )
 def test_yaml_that_is_more_than_plain_bounded_values_is_refused(text: str) -> None:
-    with pytest.raises(BadYaml):
+    with pytest.raises(InvalidYamlError):
         read_yaml(text)
     assert read_yaml("") == {} and read_yaml("a: {b: [1, two, null]}") == {"a": {"b": [1, "two", None]}}

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.gathering import Gatherer
-from molecule_core.agent.home import Home, HomeFile
-from molecule_core.agent.prompt import Prompt, assemble
-from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.ground.clock import SystemClock
+from molecule_core.agent.prompt.assembly import Prompt, assemble_prompt
+from molecule_core.agent.prompt.home import Home, HomeFile
+from molecule_core.agent.prompt.loader import PromptLoader
+from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.clock import SystemClock
 from tests.clocks import SeededRandomness
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import MOLECULE, environment, started
@@ -25,7 +25,7 @@ from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 
 
-class Asked(Api):
+class Asked(ApiClient):
     """A client that notes what it asks for, and whose questions about some paths end as a test wants."""
 
     def __init__(self, seat: Seat, server: Running) -> None:
@@ -42,15 +42,15 @@ class Asked(Api):
         return await super().call(method, path, **more)
 
 
-def gatherer(api: Api, seat: Seat, seconds: float = IN_PROCESS_SECONDS) -> Gatherer:
+def gatherer(api: ApiClient, seat: Seat, seconds: float = IN_PROCESS_SECONDS) -> PromptLoader:
     """Asks as a seat."""
-    return Gatherer(api, seat.id, clock=SystemClock(), seconds=seconds)
+    return PromptLoader(api, seat.id, clock=SystemClock(), seconds=seconds)
 
 
-async def built(api: Api, seat: Seat, home: Home, seconds: float = IN_PROCESS_SECONDS) -> Prompt:
+async def built(api: ApiClient, seat: Seat, home: Home, seconds: float = IN_PROCESS_SECONDS) -> Prompt:
     """The prompt of a seat as its own client gathers it."""
     async with api:
-        return assemble(await gatherer(api, seat, seconds).gather(home))
+        return assemble_prompt(await gatherer(api, seat, seconds).load_inputs(home))
 
 
 async def share(seat: Seat, path: str, text: str) -> None:
@@ -87,7 +87,7 @@ async def test_a_child_has_its_parents_files_and_not_its_grandparents_and_a_root
 @pytest.mark.parametrize(
     ("end", "said"),
     [
-        (NoAnswer("refused"), "cannot be reached"),
+        (NoAnswerError("refused"), "cannot be reached"),
         (ApiError(401, {"error": "no", "code": "invalid_credential"}), "401"),
         (ApiError(500, {"error": "a mistake"}), "500"),
         (TimeoutError(), "no answer within"),
@@ -111,7 +111,7 @@ async def test_a_server_that_is_gone_or_refuses_leaves_the_agents_own_files(serv
     ops = await server.seat("Ops")
     home = Home(prompts=(HomeFile("system-prompt.md", "You are."),))
     for url, token in (("http://127.0.0.1:9", ops.token), (server.url, "nobody")):
-        prompt = await built(Api(url, token), ops, home)
+        prompt = await built(ApiClient(url, token), ops, home)
         assert prompt.text.startswith("You are.") and "not known at this moment" in prompt.text
         assert len(prompt.warnings) == 2 and ops.token not in str(prompt.warnings)
 
@@ -122,17 +122,17 @@ async def test_a_server_that_is_gone_or_refuses_leaves_the_agents_own_files(serv
 class Watched:
     """What a rebuilder has told."""
 
-    def __init__(self, gatherer: Gatherer) -> None:
+    def __init__(self, gatherer: PromptLoader) -> None:
         self.gatherer = gatherer
-        self.told: asyncio.Queue[Rebuilt] = asyncio.Queue()
+        self.told: asyncio.Queue[PromptUpdate] = asyncio.Queue()
         self.warnings: list[str] = []
 
-    async def take(self, new: Rebuilt) -> None:
+    async def take(self, new: PromptUpdate) -> None:
         """Tells the server, as `molecule prompt watch` does."""
-        await self.gatherer.tell(new.prompt.build(new.trigger))
+        await self.gatherer.report_prompt(new.prompt.build(new.trigger))
         self.told.put_nowait(new)
 
-    async def until(self, text: str, there: bool = True) -> Rebuilt:
+    async def until(self, text: str, there: bool = True) -> PromptUpdate:
         """The next prompt that has a text, or has it no more."""
         while (text in (new := await bounded(self.told.get())).prompt.text) != there:
             pass
@@ -150,12 +150,12 @@ async def watched(seat: Seat, home: Path, *, listened: asyncio.Event | None = No
             if listened is not None:
                 listened.set()
 
-    rebuilder = Rebuilder(
+    rebuilder = PromptRebuilder(
         made.gatherer,
         home,
         made.take,
         events=events,
-        warned=made.warnings.append,
+        on_warning=made.warnings.append,
         clock=SystemClock(),
         randomness=SeededRandomness(),
     )
@@ -232,7 +232,7 @@ async def test_a_stream_that_breaks_is_opened_again_and_what_was_missed_is_in_th
     ops = await server.seat("Ops")
     async with watched(ops, tmp_path) as now:
         await now.until("There is nobody")
-        await server.server.live.close()
+        await server.server.live_hub.close()
         peer = await server.seat("Newcomer")
         new = await now.until(peer.id)
         assert new.trigger.kind in ("reconnect", "event", "gap")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.acks import Acks
-from molecule_core.agent.cursors import CursorFile
-from molecule_core.agent.refusals import Refusals, is_about_seat
-from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.agent.client.auth_failures import AuthFailures, is_workspace_inaccessible
+from molecule_core.agent.mailbox.acks import AckTracker
+from molecule_core.agent.mailbox.cursors import CursorFile
+from molecule_core.client.api import ApiError, NoAnswerError
 from tests.agent.stand_in import StandIn, StandInApi
 from tests.agent.test_membership import UNAUTHORIZED, alive
 from tests.clocks import FakeClock
@@ -32,34 +32,34 @@ def test_a_token_is_lost_if_nobody_can_renew_it_or_nobody_has_for_long(
     taken: bool, is_fixed: bool, status: int, minutes: int, lost: bool, clock: FakeClock
 ) -> None:
     at_first, told = list[str](), list[str]()
-    refusals = Refusals("w", clock=clock, is_fixed=is_fixed, refused=at_first.append, lost=told.append)
+    refusals = AuthFailures("w", clock=clock, is_fixed=is_fixed, on_refused=at_first.append, on_lost=told.append)
     if taken:
-        refusals.taken()
+        refusals.record_success()
     error = ApiError(status, {"error": "not its token"})
-    refusals.refused(error)
+    refusals.record_failure(error)
     clock.at += minutes * 60_000_000
     if minutes:
-        refusals.refused(error)
+        refusals.record_failure(error)
     assert (bool(told), bool(at_first)) == (lost, not taken)
     assert all("does not take the token" in each for each in told)
-    refusals.taken()
+    refusals.record_success()
     told.clear()
     if not is_fixed:
-        refusals.refused(error)
+        refusals.record_failure(error)
         assert not told, "it begins anew"
 
 
 @requirement("G6")
 def test_a_renewed_token_has_a_time_of_its_own(clock: FakeClock) -> None:
     told = list[str]()
-    refusals = Refusals("w", clock=clock, is_fixed=False, refused=None, lost=told.append)
-    refusals.taken()
+    refusals = AuthFailures("w", clock=clock, is_fixed=False, on_refused=None, on_lost=told.append)
+    refusals.record_success()
     for minutes, renewed, lost in ((0, False, False), (4, True, False), (2, False, False), (4, False, False)):
         clock.at += minutes * 60_000_000
-        refusals.refused(UNAUTHORIZED, renewed=renewed)
+        refusals.record_failure(UNAUTHORIZED, renewed=renewed)
         assert bool(told) is lost
     clock.at += 60_000_000
-    refusals.refused(UNAUTHORIZED)
+    refusals.record_failure(UNAUTHORIZED)
     assert told
 
 
@@ -73,7 +73,7 @@ class Choosy(StandIn):
 
     async def serve(self, token: str, *request: Any) -> Any:
         if self.away:
-            raise NoAnswer("away")
+            raise NoAnswerError("away")
         if token != self.takes:
             raise UNAUTHORIZED
         return await super().serve(token, *request)
@@ -147,7 +147,7 @@ async def test_the_token_of_another_workspace_is_told_as_such_and_a_page_that_sa
 
 
 @requirement("G6")
-@pytest.mark.parametrize("trouble", [NOT_FOUND, UNAUTHORIZED, NoAnswer("away"), None])
+@pytest.mark.parametrize("trouble", [NOT_FOUND, UNAUTHORIZED, NoAnswerError("away"), None])
 async def test_what_is_not_found_is_about_the_seat_unless_the_server_knows_the_seat(
     trouble: Exception | None, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -155,16 +155,16 @@ async def test_what_is_not_found_is_about_the_seat_unless_the_server_knows_the_s
         async def _rows(self, query: dict[str, Any]) -> Any:
             return []
 
-    server, acks = Known(clock, "w"), Acks("w", CursorFile(tmp_path, "w", single=True))
+    server, acks = Known(clock, "w"), AckTracker("w", CursorFile(tmp_path, "w", single=True))
     api = StandInApi(server, "a-token")
     if trouble is not None:
         server.refuses["/w/activity"] = trouble
-    assert await is_about_seat(NOT_FOUND, api, "w") is (trouble is not None)
-    assert not await is_about_seat(ApiError(409, {"error": "no"}), api, "w")
-    acks.begin(1)
-    acks.handled("m-1", 1)
+    assert await is_workspace_inaccessible(NOT_FOUND, api, "w") is (trouble is not None)
+    assert not await is_workspace_inaccessible(ApiError(409, {"error": "no"}), api, "w")
+    acks.take_over(1)
+    acks.mark_handled("m-1", 1)
     server.refuses["/activity/ack"] = NOT_FOUND
-    await acks.confirm(api, "m-1")
+    await acks.confirm_ack(api, "m-1")
     assert acks.is_pending("m-1") is (trouble is not None)
 
 
@@ -186,7 +186,7 @@ async def test_a_disk_that_takes_nothing_stops_no_mail(
             seat = life.seats["w"]
             assert (seat.state, [each.message.activity_id for each in life.inbox.entries()]) == ("leading", ["m-1"])
             (entry,) = life.inbox.entries()
-            assert await seat.handle("m-1", entry.message.attempt)
+            assert await seat.ack_message("m-1", entry.message.attempt)
             await clock.advance(60)
         assert (server.open_ids, list(life.inbox.entries())) == ([], [])
         assert [each.levelname for each in caplog.records if "cannot be kept" in each.message] == ["ERROR"]

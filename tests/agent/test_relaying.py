@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.permissions import Permissions, Relay
-from molecule_core.agent.speaking import refusal, unreachable
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.wire.toolspec import ToolError
-from molecule_core.wire.verbs import KEY_HEADER
+from molecule_core.agent.client.requester import to_tool_error, unreachable_error
+from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER
+from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.requirements import requirement
 
@@ -19,10 +19,16 @@ ASKED = {"request_id": "abcde", "tool_name": "Bash", "description": "clean up", 
 
 def refused(status: int, code: str = "") -> ToolError:
     """A refusal of the server, or of somebody before it."""
-    return refusal(ApiError(status, {"error": "no", "code": code}), renews=True)
+    return to_tool_error(ApiError(status, {"error": "no", "code": code}), is_token_renewable=True)
 
 
-LATER = [refused(401, "invalid_credential"), refused(302), refused(200), refused(502), unreachable(NoAnswer("gone"))]
+LATER = [
+    refused(401, "invalid_credential"),
+    refused(302),
+    refused(200),
+    refused(502),
+    unreachable_error(NoAnswerError("gone")),
+]
 USED = refused(409, "approval_used")
 
 
@@ -38,7 +44,7 @@ class Platform:
     async def call(self, method: str, path: str, **more: Any) -> Any:
         """One request."""
         if path.endswith("/use"):
-            self.keys.append(more["headers"][KEY_HEADER])
+            self.keys.append(more["headers"][IDEMPOTENCY_HEADER])
             if self.uses:
                 raise self.uses.pop(0)
             return {}
@@ -57,10 +63,12 @@ class Platform:
 
 async def relayed(platform: Platform, clock: FakeClock) -> list[str]:
     """What the host is told in the next minutes."""
-    permissions = Permissions()
-    relay = Relay("w1", platform, platform.notify, life="l", clock=clock, randomness=SeededRandomness())
+    permissions = PendingPermissions()
+    relay = PermissionRelay(
+        "w1", platform, platform.notify, process_key="l", clock=clock, randomness=SeededRandomness()
+    )
     running = asyncio.create_task(relay.run(permissions))
-    assert permissions.take(ASKED) is not None
+    assert permissions.add_request(ASKED) is not None
     for _ in range(12):
         await settle()
         await clock.advance(30)

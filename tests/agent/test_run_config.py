@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from molecule_core.agent.config import BadConfiguration
-from molecule_core.agent.engines.library import LibraryModel
-from molecule_core.agent.engines.models import NoModel
-from molecule_core.agent.engines.opening import Opener
+from molecule_core.agent.config import ConfigurationError
+from molecule_core.agent.engines.any_llm_model import AnyLlmModel
+from molecule_core.agent.engines.model_factory import ModelFactory
+from molecule_core.agent.engines.models import ModelUnavailableError
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
-from molecule_core.agent.home import read_home
+from molecule_core.agent.prompt.home import read_home
 from molecule_core.cli import molecule
 from tests.requirements import requirement
 
@@ -36,7 +36,7 @@ def test_a_mistake_in_the_configuration_ends_the_start_with_a_line_that_names_it
     tmp_path: Path, text: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config.yaml").write_text(text)
-    with pytest.raises(BadConfiguration, match=said):
+    with pytest.raises(ConfigurationError, match=said):
         read_run_config(tmp_path)
     for name, value in (
         ("WORKSPACE_ID", "w1"),
@@ -51,9 +51,9 @@ def test_a_mistake_in_the_configuration_ends_the_start_with_a_line_that_names_it
 @requirement("AR7", "AR8")
 def test_the_example_can_be_read_and_its_script_opened() -> None:
     config = read_run_config(EXAMPLE)
-    Opener(EXAMPLE, {}, config).open(config.model)
+    ModelFactory(EXAMPLE, {}, config).open(config.model)
     home = read_home(EXAMPLE)
-    assert home.tools and not home.warnings and config.approval_rules[0].action == "call:broadcast_message"
+    assert home.has_tools and not home.warnings and config.approval_rules[0].action == "call:broadcast_message"
 
 
 @requirement("AR8")
@@ -68,25 +68,25 @@ def test_neither_the_library_nor_the_web_framework_is_loaded_before_a_model_is_o
 def test_the_key_of_the_usual_provider_is_given_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[str, str | None, str | None]] = []
 
-    def opened(self: LibraryModel, provider: str, **more: str | None) -> None:
+    def opened(self: AnyLlmModel, provider: str, **more: str | None) -> None:
         given.append((provider, more.get("key"), more.get("base_url")))
 
-    monkeypatch.setattr(LibraryModel, "__init__", opened)
+    monkeypatch.setattr(AnyLlmModel, "__init__", opened)
     config = RunConfig(model="openai:a", base_url="http://127.0.0.1:1", api_key_env="OURS")
-    opener = Opener(Path(), {"OURS": "secret-of-ours"}, config)
+    opener = ModelFactory(Path(), {"OURS": "secret-of-ours"}, config)
     assert opener.open("openai:a").name == "a" and opener.open("b").name == "b"
     opener.open("anthropic:c")
     assert given == [("openai", "secret-of-ours", "http://127.0.0.1:1"), ("anthropic", None, None)]
-    with pytest.raises(NoModel, match="OURS"):
-        Opener(Path(), {}, config).open("openai:a")
-    with pytest.raises(NoModel, match="provider:model"):
+    with pytest.raises(ModelUnavailableError, match="OURS"):
+        ModelFactory(Path(), {}, config).open("openai:a")
+    with pytest.raises(ModelUnavailableError, match="provider:model"):
         opener.open("openai:")
     for text in ("rules: [{do: []}]", "rules: [{do: [{}]}]", "rules: [{matches: '(', do: [{say: x}]}]"):
-        with pytest.raises(NoModel, match="script"):
+        with pytest.raises(ModelUnavailableError, match="script"):
             _scripted(text)
 
 
 def _scripted(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "rules.yaml").write_text(text)
-        Opener(Path(folder), {}, RunConfig(model="scripted:rules.yaml")).open("scripted:rules.yaml")
+        ModelFactory(Path(folder), {}, RunConfig(model="scripted:rules.yaml")).open("scripted:rules.yaml")

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.config import SeatConfig
-from molecule_core.agent.connections import Seated, Servers
-from molecule_core.agent.gathering import Gatherer
-from molecule_core.agent.speaking import Speaker
-from molecule_core.agent.tokens import TokenRegistry, UnknownWorkspace
+from molecule_core.agent.client.connections import ServerConnections, WorkspaceRequester
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.tokens import TokenRegistry, UnknownWorkspace
+from molecule_core.agent.config import WorkspaceConfig
+from molecule_core.agent.prompt.loader import PromptLoader
 from molecule_core.client.api import ApiError
-from molecule_core.ground.clock import SystemClock
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.common.clock import SystemClock
+from molecule_core.tools.spec import ToolError
 from tests.agent.stand_in import StandIn, StandIns
 from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
@@ -79,7 +79,7 @@ async def test_a_client_carries_the_token_that_counts_now_and_shares_connections
     tokens = TokenRegistry()
     tokens.register("a", "t-1")
     tokens.register("b", "t-2")
-    servers = Servers(tokens)
+    servers = ServerConnections(tokens)
     first, other = servers.api("a", "http://one.example"), servers.api("b", "http://one.example")
 
     assert servers.api("a", "http://one.example") is first
@@ -99,15 +99,15 @@ async def test_whoever_keeps_a_seat_speaks_with_its_token_of_the_moment_also_whe
     tokens, file, server = TokenRegistry(), tmp_path / "token", Picky("t-2")
     file.write_text("t-2")
     tokens.register("a", "t-1")
-    seat = SeatConfig(id="a", url="http://server", token="t-1", token_file=file)
-    seated = Seated(seat, StandIns(tokens, {"a": server}), tokens)
+    seat = WorkspaceConfig(id="a", url="http://server", token="t-1", token_file=file)
+    seated = WorkspaceRequester(seat, StandIns(tokens, {"a": server}), tokens)
     dice = SeededRandomness()
-    kept = Speaker(seated, clock=FakeClock(), randomness=dice), Gatherer(seated, "a", clock=SystemClock())
+    kept = RetryingRequester(seated, clock=FakeClock(), randomness=dice), PromptLoader(seated, "a", clock=SystemClock())
 
     assert await kept[0].call("POST", "/workspaces/a/notify", body={}) == {"status": "ok"}
     assert server.tokens == ["t-1", "t-2"], "what was refused was not done, and is asked once more"
     tokens.rotate("a", server.takes("t-3"))
-    assert await kept[0].call("GET", "/workspaces/a") == await kept[1].told() == {"status": "ok"}
+    assert await kept[0].call("GET", "/workspaces/a") == await kept[1].reported_prompt() == {"status": "ok"}
     assert server.tokens[2:] == ["t-3", "t-3"]
     server.takes("t-4")
     with pytest.raises(ToolError, match="not its token"):

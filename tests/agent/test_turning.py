@@ -8,37 +8,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from molecule_core.agent.engines.encoding import messages_of
-from molecule_core.agent.engines.scripted import Act, Rule, Script, react
+from molecule_core.agent.engines.chat_encoding import to_chat_messages
+from molecule_core.agent.engines.scripted_model import ModelScript, ScriptAction, ScriptRule, choose_actions
 from molecule_core.agent.engines.settings import Budget
-from molecule_core.agent.engines.turning import (
-    Bounds,
-    Compact,
-    End,
-    GiveUp,
-    Run,
-    Sample,
-    Spent,
-    Turn,
+from molecule_core.agent.engines.turn_planner import (
+    AbandonStep,
+    CompactStep,
+    EndStep,
+    RunToolsStep,
+    SampleStep,
+    TokenUsage,
+    TurnLimits,
+    TurnState,
     next_step,
-    unanswered,
+    unanswered_calls,
 )
-from molecule_core.wire.threads import Sight, SightItem
+from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem
 from tests.requirements import requirement
 
-BOUNDS = Bounds(Budget(turn=1000), samplings=10, compact_at_tokens=500)
-TURN = Turn(turn_id="t1")
+BOUNDS = TurnLimits(Budget(turn=1000), samplings=10, compact_at_tokens=500)
+TURN = TurnState(turn_id="t1")
 
 
-def item(ordinal: int, role: Any, text: str = "", *, turn: str = "t1", **more: Any) -> SightItem:
+def item(ordinal: int, role: Any, text: str = "", *, turn: str = "t1", **more: Any) -> ModelContextItem:
     """A line that a model sees."""
     known = {"item_id": f"i{ordinal}", "type": "", "origin": "", "tokens": 0, "ordinal": ordinal, "turn_id": turn}
-    return SightItem(role=role, text=text, **{**known, **more})
+    return ModelContextItem(role=role, text=text, **{**known, **more})
 
 
-def seen(*items: SightItem, tokens: int = 10) -> Sight:
+def seen(*items: ModelContextItem, tokens: int = 10) -> ModelContext:
     """All of them."""
-    return Sight(list(items), tokens=tokens, last_ordinal=items[-1].ordinal)
+    return ModelContext(list(items), tokens=tokens, last_ordinal=items[-1].ordinal)
 
 
 ASKED = item(1, "user", "do it")
@@ -49,44 +49,46 @@ SAID = item(4, "assistant", "done")
 
 @requirement("AR3")
 def test_a_turn_samples_runs_what_was_called_and_ends_with_the_last_words() -> None:
-    turn = replace(TURN, samplings=1, seen=3)
-    assert next_step(TURN, seen(ASKED), BOUNDS) == Sample()
-    assert next_step(turn, seen(ASKED, CALL), BOUNDS) == Run((CALL,))
-    assert next_step(turn, seen(ASKED, CALL, OUT), BOUNDS) == Sample()
-    assert next_step(turn, seen(ASKED, CALL, OUT, SAID), BOUNDS) == End("completed", final="done")
+    turn = replace(TURN, samplings=1, seen_ordinal=3)
+    assert next_step(TURN, seen(ASKED), BOUNDS) == SampleStep()
+    assert next_step(turn, seen(ASKED, CALL), BOUNDS) == RunToolsStep((CALL,))
+    assert next_step(turn, seen(ASKED, CALL, OUT), BOUNDS) == SampleStep()
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID), BOUNDS) == EndStep("completed", final="done")
     note = item(5, "developer", "peers changed")
-    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, note), BOUNDS) == End("completed", final="done")
-    assert next_step(replace(turn, silent=True), seen(ASKED, CALL, OUT), BOUNDS) == End("completed")
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, note), BOUNDS) == EndStep("completed", final="done")
+    assert next_step(replace(turn, is_silent=True), seen(ASKED, CALL, OUT), BOUNDS) == EndStep("completed")
 
 
 @requirement("AR3")
 def test_what_is_said_while_the_model_answers_is_answered_too() -> None:
-    late, turn = item(4, "user", "no, otherwise"), replace(TURN, samplings=1, seen=3)
+    late, turn = item(4, "user", "no, otherwise"), replace(TURN, samplings=1, seen_ordinal=3)
     said = replace(SAID, ordinal=5)
-    assert next_step(turn, seen(ASKED, CALL, OUT, late, said), BOUNDS) == Sample()
-    assert next_step(replace(turn, seen=4), seen(ASKED, CALL, OUT, late, said), BOUNDS) == End("completed", "done")
-    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, replace(late, ordinal=5)), BOUNDS) == Sample()
+    assert next_step(turn, seen(ASKED, CALL, OUT, late, said), BOUNDS) == SampleStep()
+    assert next_step(replace(turn, seen_ordinal=4), seen(ASKED, CALL, OUT, late, said), BOUNDS) == EndStep(
+        "completed", "done"
+    )
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, replace(late, ordinal=5)), BOUNDS) == SampleStep()
 
 
 @requirement("AR3")
 def test_a_turn_of_an_earlier_life_goes_on_from_its_log_and_says_nothing_twice() -> None:
-    assert next_step(TURN, seen(ASKED, CALL, OUT, SAID), BOUNDS) == End("completed", final="done")
-    assert next_step(TURN, seen(ASKED, SAID), BOUNDS) == End("completed", final="done")
+    assert next_step(TURN, seen(ASKED, CALL, OUT, SAID), BOUNDS) == EndStep("completed", final="done")
+    assert next_step(TURN, seen(ASKED, SAID), BOUNDS) == EndStep("completed", final="done")
     late = item(4, "user", "and this?")  # the life before may have shown it or not
-    assert next_step(TURN, seen(ASKED, CALL, OUT, late, replace(SAID, ordinal=5)), BOUNDS) == Sample()
+    assert next_step(TURN, seen(ASKED, CALL, OUT, late, replace(SAID, ordinal=5)), BOUNDS) == SampleStep()
     before = item(1, "assistant", "done", turn="t0")  # the last words of another turn are not those of this one
-    assert next_step(TURN, seen(before, item(2, "user", "next")), BOUNDS) == Sample()
-    assert next_step(replace(TURN, trigger="wake"), seen(before), BOUNDS) == Sample()
+    assert next_step(TURN, seen(before, item(2, "user", "next")), BOUNDS) == SampleStep()
+    assert next_step(replace(TURN, trigger="wake"), seen(before), BOUNDS) == SampleStep()
 
 
 @requirement("AR3")
 def test_calls_of_a_turn_that_is_over_are_told_off_and_never_run() -> None:
     stale = item(1, "assistant", call_id="c0", tool="look", arguments={}, turn="t0")
     step = next_step(TURN, seen(stale, replace(ASKED, ordinal=2)), BOUNDS)
-    assert isinstance(step, GiveUp) and step.calls == (stale,)
-    broken = replace(TURN, broken="no model")
-    assert isinstance(next_step(broken, seen(ASKED, CALL), BOUNDS), GiveUp)
-    assert next_step(broken, seen(ASKED, CALL, OUT), BOUNDS) == End("failed", error="no model")
+    assert isinstance(step, AbandonStep) and step.calls == (stale,)
+    broken = replace(TURN, failure="no model")
+    assert isinstance(next_step(broken, seen(ASKED, CALL), BOUNDS), AbandonStep)
+    assert next_step(broken, seen(ASKED, CALL, OUT), BOUNDS) == EndStep("failed", error="no model")
 
 
 @requirement("AR3")
@@ -95,24 +97,28 @@ def test_calls_of_a_turn_that_is_over_are_told_off_and_never_run() -> None:
 )
 def test_a_stop_ends_the_turn_whatever_is_open(stop: str, status: str) -> None:
     step = next_step(replace(TURN, stop=stop), seen(ASKED, CALL), BOUNDS)
-    assert isinstance(step, End) and step.status == status
+    assert isinstance(step, EndStep) and step.status == status
 
 
 @requirement("AR3")
 def test_budgets_end_a_turn_before_the_next_sampling_and_what_is_long_is_compacted_once() -> None:
-    for spent, word in ((Spent(turn=1000), "turn"), (Spent(thread=7), "thread"), (Spent(tree=8), "tree")):
-        bounds = Bounds(Budget(turn=1000, thread=7, tree=8), samplings=10, compact_at_tokens=500)
+    for spent, word in (
+        (TokenUsage(turn=1000), "turn"),
+        (TokenUsage(thread=7), "thread"),
+        (TokenUsage(tree=8), "tree"),
+    ):
+        bounds = TurnLimits(Budget(turn=1000, thread=7, tree=8), samplings=10, compact_at_tokens=500)
         step = next_step(replace(TURN, spent=spent), seen(ASKED), bounds)
-        assert isinstance(step, End) and step.status == "failed" and word in str(step.error)
-    many = next_step(replace(TURN, samplings=10, seen=9), seen(ASKED), BOUNDS)
-    assert isinstance(many, End) and many.status == "failed"
+        assert isinstance(step, EndStep) and step.status == "failed" and word in str(step.error)
+    many = next_step(replace(TURN, samplings=10, seen_ordinal=9), seen(ASKED), BOUNDS)
+    assert isinstance(many, EndStep) and many.status == "failed"
     long = seen(ASKED, tokens=500)
-    assert next_step(TURN, long, BOUNDS) == Compact("automatic")
-    assert next_step(replace(TURN, compacted=True), long, BOUNDS) == Sample()
-    assert next_step(TURN, long, Bounds(Budget(), 10, 0)) == Sample()
+    assert next_step(TURN, long, BOUNDS) == CompactStep("automatic")
+    assert next_step(replace(TURN, is_compacted=True), long, BOUNDS) == SampleStep()
+    assert next_step(TURN, long, TurnLimits(Budget(), 10, 0)) == SampleStep()
     manual = replace(TURN, trigger="compact")
-    assert next_step(manual, seen(SAID), BOUNDS) == Compact("manual")
-    assert next_step(replace(manual, compacted=True), seen(SAID), BOUNDS) == End("completed")
+    assert next_step(manual, seen(SAID), BOUNDS) == CompactStep("manual")
+    assert next_step(replace(manual, is_compacted=True), seen(SAID), BOUNDS) == EndStep("completed")
 
 
 _ROLES = st.sampled_from(["user", "peer", "said", "call", "out", "note"])
@@ -139,8 +145,8 @@ def test_any_log_becomes_a_chat_in_which_each_output_stands_behind_its_call_and_
         elif kind == "note":
             items.append(item(number, "developer", f"note {number}"))
     items += [item(100 + number, "tool", "late", call_id=name) for number, name in enumerate(calls)]
-    assert not unanswered(items)
-    chat = messages_of(items)
+    assert not unanswered_calls(items)
+    chat = to_chat_messages(items)
     assert chat[0] == {"role": "system", "content": "base"}
     plain = [each for each in chat if each["role"] != "system"]
     assert not plain or plain[0]["role"] == "user"
@@ -163,7 +169,7 @@ def test_a_provider_gets_its_own_ids_back_and_none_for_two_calls() -> None:
     for number, name in enumerate(("c1:17", "a:1", "a:2", "b", ":3"), 2):
         items.append(item(number, "assistant", call_id=name, tool="look", arguments={}))
         items.append(item(number, "tool", name, call_id=name))
-    chat = messages_of(items)
+    chat = to_chat_messages(items)
     outputs = {each["tool_call_id"]: each["content"] for each in chat if each["role"] == "tool"}
     assert outputs == {"c1": "c1:17", "a": "a:1", "a:2": "a:2", "b": "b", ":3": ":3"}
     assert [call["id"] for each in chat for call in each.get("tool_calls") or ()] == list(outputs)
@@ -171,27 +177,27 @@ def test_a_provider_gets_its_own_ids_back_and_none_for_two_calls() -> None:
 
 @requirement("AR7")
 def test_a_script_does_what_its_first_fitting_rule_says_about_the_newest_thing() -> None:
-    script = Script(
+    script = ModelScript(
         rules=[
-            Rule(when="result", tool="look", acts=[Act(say="{result_look}, and {message}")]),
-            Rule(
+            ScriptRule(when="result", tool="look", acts=[ScriptAction(say="{result_look}, and {message}")]),
+            ScriptRule(
                 matches="at (?P<place>[a-z]+)",
                 not_called=["look"],
-                acts=[Act(call="look", arguments={"at": ["{place}"]})],
+                acts=[ScriptAction(call="look", arguments={"at": ["{place}"]})],
             ),
-            Rule(when="note", matches="summary", acts=[Act(say="short: {text}")]),
+            ScriptRule(when="note", matches="summary", acts=[ScriptAction(say="short: {text}")]),
         ]
     )
     ask = item(1, "user", "look at home {here}")
-    assert react(script, [ask]) == [Act(call="look", arguments={"at": ["home"]})]
+    assert choose_actions(script, [ask]) == [ScriptAction(call="look", arguments={"at": ["home"]})]
     call = item(2, "assistant", call_id="c", tool="look", arguments={})
     out = item(3, "tool", "nothing", call_id="c")
-    assert react(script, [ask, call, out]) == [Act(say="nothing, and look at home {here}")]
+    assert choose_actions(script, [ask, call, out]) == [ScriptAction(say="nothing, and look at home {here}")]
     assert (
-        react(script, [ask, call, out, item(4, "developer", "a summary", origin="compaction")])[0].say
+        choose_actions(script, [ask, call, out, item(4, "developer", "a summary", origin="compaction")])[0].say
         == "short: a summary"
     )
-    assert react(script, [item(1, "user", "hello")])[0].say == "I have no rule for this."
+    assert choose_actions(script, [item(1, "user", "hello")])[0].say == "I have no rule for this."
 
 
 @requirement("AR7")
@@ -199,19 +205,23 @@ def test_a_script_does_something_for_each_thing_that_a_result_or_its_own_calls_n
     rows = [{"id": "w2", "name": "Bäcker & Co", "up": "w1"}, {"id": "w3", "name": "Else", "up": "w9"}]
     listed = msgspec.json.encode({"own": "w1", "peers": rows}).decode()
     below = {"up": "^{list.own}$"}
-    script = Script(
+    script = ModelScript(
         rules=[
-            Rule(when="result", tool="ask", acts=[Act(call="again", each="calls.ask", where={"result": "taken"})]),
-            Rule(
+            ScriptRule(
                 when="result",
                 tool="ask",
-                acts=[Act(call="wait", arguments={"for": [{"each": "calls.ask", "item": "{name}"}]})],
+                acts=[ScriptAction(call="again", each="calls.ask", where={"result": "taken"})],
             ),
-            Rule(
+            ScriptRule(
+                when="result",
+                tool="ask",
+                acts=[ScriptAction(call="wait", arguments={"for": [{"each": "calls.ask", "item": "{name}"}]})],
+            ),
+            ScriptRule(
                 when="result",
                 about="(?s)^Ask all: (?P<task>.*)",
                 acts=[
-                    Act(
+                    ScriptAction(
                         call="ask",
                         each="list.peers",
                         where=below,
@@ -219,26 +229,28 @@ def test_a_script_does_something_for_each_thing_that_a_result_or_its_own_calls_n
                     )
                 ],
             ),
-            Rule(sender="peer", about="^Ask all", acts=[Act(call="list")]),
-            Rule(sender="person", acts=[Act(say="person: {said}")]),
+            ScriptRule(sender="peer", about="^Ask all", acts=[ScriptAction(call="list")]),
+            ScriptRule(sender="person", acts=[ScriptAction(say="person: {said}")]),
         ]
     )
     told = item(1, "peer", '<peer_message author="x">Ask all: a &lt;b&gt;</peer_message>')
     look, seen = item(2, "assistant", call_id="c1", tool="list", arguments={}), item(3, "tool", listed, call_id="c1")
-    assert react(script, [told]) == [Act(call="list")]
-    assert react(script, [told, look, seen, item(4, "developer", "peers changed: x", type="context_note")]) == [
-        Act(call="ask", arguments={"name": "b_cker_co", "text": "a <b> w2"}),
+    assert choose_actions(script, [told]) == [ScriptAction(call="list")]
+    assert choose_actions(
+        script, [told, look, seen, item(4, "developer", "peers changed: x", type="context_note")]
+    ) == [
+        ScriptAction(call="ask", arguments={"name": "b_cker_co", "text": "a <b> w2"}),
     ]
     asks = [
         item(4, "assistant", call_id="c2", tool="ask", arguments={"name": "one"}),
         item(5, "assistant", call_id="c3", tool="ask", arguments={"name": "two"}),
         item(6, "tool", "done", call_id="c2"),
     ]
-    assert react(script, [told, look, seen, *asks, item(7, "tool", "done", call_id="c3")]) == [
-        Act(call="wait", arguments={"for": ["one", "two"]})
+    assert choose_actions(script, [told, look, seen, *asks, item(7, "tool", "done", call_id="c3")]) == [
+        ScriptAction(call="wait", arguments={"for": ["one", "two"]})
     ]
-    assert [each.call for each in react(script, [told, look, seen, *asks, item(7, "tool", "taken", call_id="c3")])] == [
-        "again"
-    ]
+    assert [
+        each.call for each in choose_actions(script, [told, look, seen, *asks, item(7, "tool", "taken", call_id="c3")])
+    ] == ["again"]
     framed = item(1, "user", "<channel><instructions>x</instructions><body>hi &amp; bye</body></channel>")
-    assert react(script, [framed])[0].say == "person: hi & bye"
+    assert choose_actions(script, [framed])[0].say == "person: hi & bye"

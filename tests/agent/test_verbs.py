@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.config import Wishes
-from molecule_core.agent.seats import Seats
-from molecule_core.agent.verbs import Verbs
+from molecule_core.agent.config import AgentSettings
+from molecule_core.agent.mailbox.memberships import Memberships
+from molecule_core.agent.tools.inbox_tools import InboxTools
 from molecule_core.client.api import ApiError
-from molecule_core.ground.ids import Ids
-from molecule_core.wire.toolspec import ToolError
-from molecule_core.wire.tooltypes import PeekArguments, PopArguments, ReplyArguments, WaitArguments
+from molecule_core.common.ids import IdGenerator
+from molecule_core.tools.schemas.messages import (
+    InboxPeekArguments,
+    InboxPopArguments,
+    ReplyToWorkspaceArguments,
+    WaitForMessageArguments,
+)
+from molecule_core.tools.spec import ToolError
 from tests.agent.stand_in import StandIn
 from tests.agent.test_membership import Life
 from tests.clocks import FakeClock, SeededRandomness, settle
@@ -39,19 +44,19 @@ class Desk:
 
     def __init__(self, life: Life, clock: FakeClock, *, single: bool) -> None:
         self.life = life
-        self.seats = Seats(list(life.seats.values()), single=single)
+        self.seats = Memberships(list(life.seats.values()), single=single)
         randomness = SeededRandomness()
-        self.verbs = Verbs(
+        self.verbs = InboxTools(
             self.seats,
             life.inbox,
             clock=clock,
-            ids=Ids(clock, randomness),
+            ids=IdGenerator(clock, randomness),
             randomness=randomness,
-            wishes=Wishes(),
+            settings=AgentSettings(),
         )
 
     async def wait(self, seconds: float, told: Told | None = None) -> dict[str, Any]:
-        return await self.verbs.wait(WaitArguments(timeout_secs=seconds), told or Told())
+        return await self.verbs.wait_for_message(WaitForMessageArguments(timeout_secs=seconds), told or Told())
 
     async def next_id(self) -> str:
         """The id of the next message."""
@@ -161,7 +166,7 @@ async def test_in_single_mode_no_form_of_a_message_names_the_seat(
     server.put("m-1")
     async with desk_of(tmp_path, clock, server, single=True) as desk:
         waited = (await bounded(desk.wait(0)))["message"]
-        (peeked,) = (await desk.verbs.peek(PeekArguments()))["messages"]
+        (peeked,) = (await desk.verbs.peek_messages(InboxPeekArguments()))["messages"]
     assert waited == peeked
     assert "arrival_workspace_id" not in waited
 
@@ -173,7 +178,7 @@ async def test_a_peek_shows_the_oldest_and_how_many_more_wait(
     for number in range(7):
         server.put(f"m-{number}")
     async with desk_of(tmp_path, clock, server) as desk:
-        peeked = await desk.verbs.peek(PeekArguments(limit=3))
+        peeked = await desk.verbs.peek_messages(InboxPeekArguments(limit=3))
     assert [each["activity_id"] for each in peeked["messages"]] == ["m-0", "m-1", "m-2"]
     assert peeked["note"] == "4 more wait"
 
@@ -182,12 +187,12 @@ async def test_a_peek_shows_the_oldest_and_how_many_more_wait(
 async def test_a_pop_settles_once_and_says_what_it_did(server: StandIn, clock: FakeClock, tmp_path: Path) -> None:
     server.put("m-1")
     async with desk_of(tmp_path, clock, server) as desk:
-        first = await desk.verbs.pop(PopArguments(activity_id="m-1"))
-        second = await desk.verbs.pop(PopArguments(activity_id="m-1"))
+        first = await desk.verbs.pop_message(InboxPopArguments(activity_id="m-1"))
+        second = await desk.verbs.pop_message(InboxPopArguments(activity_id="m-1"))
         with pytest.raises(ToolError, match="no message m-2 waits") as unknown:
-            await desk.verbs.pop(PopArguments(activity_id="m-2"))
+            await desk.verbs.pop_message(InboxPopArguments(activity_id="m-2"))
         with pytest.raises(ToolError, match="is none of yours"):
-            await desk.verbs.pop(PopArguments(activity_id="m-1", workspace_id="other"))
+            await desk.verbs.pop_message(InboxPopArguments(activity_id="m-1", workspace_id="other"))
 
     assert (first["removed"], first["workspace_id"], first["note"]) == (True, "w", "")
     assert (second["removed"], second["note"]) == (False, "it was handled before")
@@ -202,8 +207,8 @@ async def test_one_id_in_two_workspaces_must_be_told_apart_to_be_popped(clock: F
         each.put("same")
     async with desk_of(tmp_path, clock, *servers) as desk:
         with pytest.raises(ToolError, match="several workspaces have a message of this id: w-1, w-2"):
-            await desk.verbs.pop(PopArguments(activity_id="same"))
-        await desk.verbs.pop(PopArguments(activity_id="same", workspace_id="w-2"))
+            await desk.verbs.pop_message(InboxPopArguments(activity_id="same"))
+        await desk.verbs.pop_message(InboxPopArguments(activity_id="same", workspace_id="w-2"))
     assert [each.open_ids for each in servers] == [["same"], []]
 
 
@@ -213,9 +218,9 @@ async def test_a_process_that_follows_can_pop_what_the_leader_holds_and_says_who
 ) -> None:
     server.put("m-1")
     async with desk_of(tmp_path, clock, server) as leader, desk_of(tmp_path, clock, server) as other:
-        note = (await other.verbs.peek(PeekArguments()))["note"]
-        popped = await other.verbs.pop(PopArguments(activity_id="m-1"))
-        left = await leader.verbs.peek(PeekArguments())
+        note = (await other.verbs.peek_messages(InboxPeekArguments()))["note"]
+        popped = await other.verbs.pop_message(InboxPopArguments(activity_id="m-1"))
+        left = await leader.verbs.peek_messages(InboxPeekArguments())
 
     assert "the inbox of workspace w is read by process" in note
     assert popped["removed"] and server.open_ids == []
@@ -229,13 +234,16 @@ async def test_a_first_look_waits_until_what_waits_is_known_and_says_where_it_is
     server.put("m-1")
     server.slow = asyncio.Event()
     async with desk_of(tmp_path, clock, server) as desk:
-        looking = [asyncio.create_task(desk.verbs.peek(PeekArguments())), asyncio.create_task(desk.wait(0))]
+        looking = [
+            asyncio.create_task(desk.verbs.peek_messages(InboxPeekArguments())),
+            asyncio.create_task(desk.wait(0)),
+        ]
         await settle()
         assert not any(each.done() for each in looking)
         await clock.advance(6)
         peeked, waited = await bounded(asyncio.gather(*looking))
         server.slow.set()
-        late = (await bounded(desk.verbs.peek(PeekArguments())))["messages"]
+        late = (await bounded(desk.verbs.peek_messages(InboxPeekArguments())))["messages"]
 
     assert (peeked["messages"], waited["message"]) == ([], None)
     assert "workspace w is being connected and may have mail; call again" in peeked["note"] == waited["note"]
@@ -247,14 +255,14 @@ async def test_the_first_look_at_an_empty_seat_is_not_held_by_the_server(
     server: StandIn, clock: FakeClock, tmp_path: Path
 ) -> None:
     async with desk_of(tmp_path, clock, server) as desk:
-        assert await bounded(desk.verbs.peek(PeekArguments())) == {"messages": [], "note": ""}
+        assert await bounded(desk.verbs.peek_messages(InboxPeekArguments())) == {"messages": [], "note": ""}
 
 
 @requirement("G7")
 async def test_what_is_wrong_with_a_seat_is_noted_where_a_model_looks(clock: FakeClock, tmp_path: Path) -> None:
     good = StandIn(clock, "good")
     async with desk_of(tmp_path, clock, good, ids=["good", "away"]) as desk:
-        note = (await desk.verbs.peek(PeekArguments()))["note"]
+        note = (await desk.verbs.peek_messages(InboxPeekArguments()))["note"]
     assert note.startswith("workspace away: http://server does not answer") and "good" not in note
 
 
@@ -267,7 +275,7 @@ async def test_a_reply_as_a_workspace_that_is_none_of_ours_asks_no_server(
     async with desk_of(tmp_path, clock, *servers) as desk:
         before = [len(each.asked) for each in servers]
         with pytest.raises(ToolError, match="none of yours") as caught:
-            await desk.verbs.reply(ReplyArguments(text="x", workspace_id=named), Told())
+            await desk.verbs.reply_to_workspace(ReplyToWorkspaceArguments(text="x", workspace_id=named), Told())
         assert [len(each.asked) for each in servers] == before
     assert caught.value.code == "unknown_workspace" and "w-1 (at http://server), w-2" in caught.value.text
 
@@ -276,7 +284,7 @@ async def test_a_reply_as_a_workspace_that_is_none_of_ours_asks_no_server(
 async def test_without_a_workspace_several_seats_are_listed(clock: FakeClock, tmp_path: Path) -> None:
     async with desk_of(tmp_path, clock, StandIn(clock, "w-1"), StandIn(clock, "w-2")) as desk:
         with pytest.raises(ToolError, match="say as which one you act with workspace_id: w-1") as caught:
-            await desk.verbs.reply(ReplyArguments(text="x"), Told())
+            await desk.verbs.reply_to_workspace(ReplyToWorkspaceArguments(text="x"), Told())
     assert caught.value.code == "ambiguous_workspace"
 
 
@@ -292,7 +300,7 @@ async def test_that_no_message_waits_is_the_servers_to_say_to_who_does_not_lead(
         desk.life.seats["w"].state = "following"
         server.refuses["/activity/ack"] = ApiError(status, {"error": "not now", "code": code})
         with pytest.raises(ApiError if told else ToolError) as caught:
-            await desk.verbs.pop(PopArguments(activity_id="m-1"))
+            await desk.verbs.pop_message(InboxPopArguments(activity_id="m-1"))
         assert told or (isinstance(caught.value, ToolError) and caught.value.code == "unknown_message")
 
 
@@ -304,10 +312,10 @@ async def test_what_is_said_without_naming_a_message_settles_none_that_nobody_wa
         server.hello = {"status": "sent", "activity_id": "said"}
         server.put("m-1")
         await clock.advance(1)
-        told = await desk.verbs.reply(ReplyArguments(text="by the way"), Told())
+        told = await desk.verbs.reply_to_workspace(ReplyToWorkspaceArguments(text="by the way"), Told())
         assert (server.open_ids, "m-1" in told["note"]) == (["m-1"], True)
         assert await desk.next_id() == "m-1"
-        await desk.verbs.reply(ReplyArguments(text="done"), Told())
+        await desk.verbs.reply_to_workspace(ReplyToWorkspaceArguments(text="done"), Told())
         assert server.open_ids == []
 
 
@@ -316,15 +324,15 @@ async def test_the_same_answer_to_the_same_message_has_one_key_and_other_answers
     server: StandIn, clock: FakeClock, tmp_path: Path
 ) -> None:
     async with desk_of(tmp_path, clock, server) as desk:
-        key: Callable[..., str] = desk.verbs._key
-        answer = ReplyArguments(text="yes", workspace_id="w", activity_id="m-1")
+        key: Callable[..., str] = desk.verbs._idempotency_key
+        answer = ReplyToWorkspaceArguments(text="yes", workspace_id="w", activity_id="m-1")
         assert key(answer, Told()) == key(answer, Told(**{"claudecode/toolUseId": "t"}))
         others = [
-            ReplyArguments(text="no", workspace_id="w", activity_id="m-1"),
-            ReplyArguments(text="yes", workspace_id="w", activity_id="m-2"),
-            ReplyArguments(text="yes", workspace_id="v", activity_id="m-1"),
+            ReplyToWorkspaceArguments(text="no", workspace_id="w", activity_id="m-1"),
+            ReplyToWorkspaceArguments(text="yes", workspace_id="w", activity_id="m-2"),
+            ReplyToWorkspaceArguments(text="yes", workspace_id="v", activity_id="m-1"),
         ]
         assert len({key(each, Told()) for each in (answer, *others)}) == 4
-        free = ReplyArguments(text="yes", workspace_id="w")
+        free = ReplyToWorkspaceArguments(text="yes", workspace_id="w")
         assert key(free, Told()) != key(free, Told())
         assert key(free, Told(**{"claudecode/toolUseId": "t"})) == key(free, Told(**{"claudecode/toolUseId": "t"}))

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.agent.engines import words
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.client.threads import Appended, LogLine, Thread
-from molecule_core.wire.prompts import tokens_of
-from molecule_core.wire.threadlog import Trigger
-from molecule_core.wire.threads import Claim, OpenTurn, Sight, SightItem
+from molecule_core.agent.engines import texts
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.client.threads import AppendResult, EngineThread, RawLogEntry
+from molecule_core.wire.schemas.prompts import estimate_tokens
+from molecule_core.wire.schemas.thread_log import TurnTrigger
+from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem, OpenTurn, ThreadClaim
 
 BASE = "You are Ops."
 _MOST_ENTRIES = 100
@@ -37,7 +37,7 @@ class StandIn:
     """A `client.threads.Threads` of one thread. `lines`: its log."""
 
     def __init__(self) -> None:
-        self.lines: list[LogLine] = []
+        self.lines: list[RawLogEntry] = []
         self.generation = 0
         self.turn: OpenTurn | None = None
         self.ended: list[dict[str, Any]] = []
@@ -54,9 +54,9 @@ class StandIn:
         """The budget of the thread is used up: no turn begins."""
         self._keys: set[str] = set()
         self.write("base", None, {"text": BASE})
-        self.write("layer", None, {"text": words.LAYER})
+        self.write("layer", None, {"text": texts.ENGINE_INSTRUCTIONS})
 
-    def say(self, text: str, turn_id: str = "t1", trigger: Trigger = "user") -> None:
+    def say(self, text: str, turn_id: str = "t1", trigger: TurnTrigger = "user") -> None:
         """A turn is accepted and begun."""
         self.turn = OpenTurn(turn_id=turn_id, trigger=trigger, status="accepted")
         if text:
@@ -77,7 +77,7 @@ class StandIn:
 
     def write(self, kind: str, turn_id: str | None, entry: dict[str, Any]) -> None:
         """A line comes into the log, from wherever."""
-        self.lines.append(LogLine(ordinal=len(self.lines) + 1, type=kind, turn_id=turn_id, entry=entry))
+        self.lines.append(RawLogEntry(ordinal=len(self.lines) + 1, type=kind, turn_id=turn_id, entry=entry))
 
     def _check(self, generation: int) -> None:
         if generation != self.generation:
@@ -94,9 +94,9 @@ class StandIn:
 
     # -- what an engine asks -------------------------------------------------------------------------------------------
 
-    async def claim(self, thread_id: str, owner: str) -> Claim:
+    async def claim(self, thread_id: str, owner: str) -> ThreadClaim:
         self.generation += 1
-        return Claim(thread_id, self.generation, "", self.turn)
+        return ThreadClaim(thread_id, self.generation, "", self.turn)
 
     async def release(self, thread_id: str, generation: int) -> None:
         if self.away:  # as on a network that swallows everything
@@ -112,10 +112,12 @@ class StandIn:
             self.turn = msgspec.structs.replace(self.turn, status="running")
         return None
 
-    async def get(self, thread_id: str) -> Thread:
-        return Thread(thread_id=thread_id, base_instructions=self.base, tools=self.tools, permissions=self.permissions)
+    async def get(self, thread_id: str) -> EngineThread:
+        return EngineThread(
+            thread_id=thread_id, base_instructions=self.base, tools=self.tools, permissions=self.permissions
+        )
 
-    async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+    async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[RawLogEntry]:
         return self.lines[after : after + limit]
 
     async def append(
@@ -127,9 +129,9 @@ class StandIn:
         *,
         key: str,
         seen: int | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         if self.away:
-            raise NoAnswer("away")
+            raise NoAnswerError("away")
         self._check(generation)
         self._check_entries(entries)
         stop = None if self.turn is not None and self.turn.turn_id == turn_id else "interrupted"
@@ -139,8 +141,8 @@ class StandIn:
                 self.write(each["type"], turn_id, {name: value for name, value in each.items() if name != "type"})
         if entries and self.lose:
             self.lose -= 1
-            raise NoAnswer("lost")
-        return Appended(len(self.lines), stop)
+            raise NoAnswerError("lost")
+        return AppendResult(len(self.lines), stop)
 
     async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
         self._check(generation)
@@ -148,27 +150,27 @@ class StandIn:
             self.ended.append(how)
             self.turn = None
 
-    async def sight(self, thread_id: str) -> Sight:
+    async def sight(self, thread_id: str) -> ModelContext:
         shown = [each for each in self.lines if each.type in _ROLES]
         last = next((each for each in reversed(shown) if each.type == "compaction"), None)
         if last is not None:
             upto = last.entry["upto"]
             shown = [*shown[:2], last, *(each for each in shown[2:] if each.ordinal > upto and each is not last)]
         items = [_item(each) for each in shown]
-        return Sight(items, sum(each.tokens for each in items), len(self.lines))
+        return ModelContext(items, sum(each.tokens for each in items), len(self.lines))
 
 
-def _item(line: LogLine) -> SightItem:
+def _item(line: RawLogEntry) -> ModelContextItem:
     said = line.entry
     text = str(said.get("text", said.get("summary", "")))
     known = {name: said[name] for name in ("call_id", "tool", "arguments", "is_error", "data") if name in said}
-    return SightItem(
+    return ModelContextItem(
         item_id=f"i{line.ordinal}",
         role=_ROLES[line.type],  # type: ignore[arg-type]
         text=text,
         type=line.type,
         origin=str(said.get("origin", "")),
-        tokens=tokens_of(len(text.encode())),
+        tokens=estimate_tokens(len(text.encode())),
         ordinal=line.ordinal,
         turn_id=line.turn_id,
         **known,

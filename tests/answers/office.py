@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api
-from molecule_core.ground.clock import SECOND
+from molecule_core.client.api import ApiClient
+from molecule_core.common.clock import SECOND
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk
 from tests.journeys.patience import eventually
@@ -16,7 +16,7 @@ class Office(NamedTuple):
     """A server, a person who asks, the time, and where agents are that are pushed to."""
 
     server: Running
-    person: Api
+    person: ApiClient
     clock: FakeClock
     net: Desk
 
@@ -78,7 +78,7 @@ class Office(NamedTuple):
             for workspace_id in [row[1] for row in timers if row[0] == "silence"]:
                 wish = {"workspace_id": workspace_id, "now": self.clock.now(), "count": 1}
                 due += [row[7] for row in await server.store.rows("obligations_due", wish)]
-            return server.delivery.under_way == 0 and all(at > self.clock.now() for at in due)
+            return server.push_dispatcher.in_flight_count == 0 and all(at > self.clock.now() for at in due)
 
         await eventually(resting, bool)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.messages import owing
-from molecule_core.store.timers import timer_at_latest
+from molecule_core.messages.obligations import ledger
+from molecule_core.store.timers import set_timer_if_earlier
 from tests.answers.office import REPLY_SECONDS, Office, notify
 from tests.requirements import requirement
 from tests.running import Seat
@@ -50,9 +50,9 @@ async def test_what_a_cursor_passes_unseen_sets_one_timer(office: Office, monkey
 
     def noted(kind: str, key: str, due: int) -> Any:
         timers.append(key)
-        return timer_at_latest(kind, key, due)
+        return set_timer_if_earlier(kind, key, due)
 
-    monkeypatch.setattr(owing, "timer_at_latest", noted)
+    monkeypatch.setattr(ledger, "set_timer_if_earlier", noted)
     wish = {"type": "a2a_receive", "since_id": sent[-1], "source": "canvas"}
     assert await ops.api.get(f"/workspaces/{ops.id}/activity", **wish) == []
     assert [each["activity_id"] for each in await office.owed(ops)] == sent

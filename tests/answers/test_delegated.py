@@ -7,12 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.messages.facts import Handed
-from molecule_core.messages.model import DELEGATION, KIND_DELEGATION, LOGGABLE, REQUEST, Draft, Sender
-from molecule_core.messages.obligations import Answers
+from molecule_core.messages.events import MessagesDelivered
+from molecule_core.messages.model import (
+    INTENT_REQUEST,
+    KIND_DELEGATION,
+    LOGGABLE_TYPES,
+    TYPE_DELEGATION,
+    MessageDraft,
+    Sender,
+)
+from molecule_core.messages.obligations.model import AnswerTarget
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Followed, Step
+from molecule_core.store.database import Changes, Command, StepRequest
 from tests.answers.office import REPLY_SECONDS, Office
 from tests.delivery.agents import said
 from tests.requirements import requirement
@@ -25,34 +32,34 @@ async def delegate(office: Office, source: Seat, target: Seat, delegation_id: st
     org, limits = OrgReader(server.registry), server.settings.limits
     writer = MessageWriter(server.store, org, clock=office.clock, ids=server._ids, limits=limits)
     parts = [{"kind": "text", "text": "sort the mail"}]
-    draft = Draft(
+    draft = MessageDraft(
         sender=Sender(f"workspace:{source.id}", source.id, None, None),
         params={"metadata": {}},
         message={"kind": "message", "role": "user", "parts": parts, "metadata": {"delegation_id": delegation_id}},
         rpc_id=None,
         text="sort the mail",
-        intent=REQUEST,
+        intent=INTENT_REQUEST,
         dedupe_key=None,
         context_id=None,
         kind=KIND_DELEGATION,
         activity_id=delegation_id,
     )
-    keys = writer.keys_of_sending(target.id, draft)
-    seat = org.living(target.id)
-    sending = partial(writer.sending, target.id, draft, Answers())
+    keys = writer.send_keys(target.id, draft)
+    seat = org.active_workspace(target.id)
+    sending = partial(writer.decide_send, target.id, draft, AnswerTarget())
     return (await server.store.run(Command(seat.org_id, keys, sending))).activity_id
 
 
 @pytest.fixture
-def heard(office: Office) -> list[Handed]:
+def heard(office: Office) -> list[MessagesDelivered]:
     """What rises of hand-overs."""
-    found: list[Handed] = []
+    found: list[MessagesDelivered] = []
 
-    def follow(_org_id: str, fact: Handed) -> Generator[Step, Any, Followed]:
+    def follow(_org_id: str, fact: MessagesDelivered) -> Generator[StepRequest, Any, Changes]:
         yield from ()
-        return Followed(then=lambda: found.append(fact))
+        return Changes(after_commit=lambda: found.append(fact))
 
-    office.server.server.store.followers.follow(Handed, "a test", follow)
+    office.server.server.store.subscribers.subscribe(MessagesDelivered, "a test", follow)
     return found
 
 
@@ -93,31 +100,31 @@ async def test_a_cursor_that_passes_a_delegation_starts_no_watch(office: Office)
 
 
 @requirement("M18")
-async def test_each_hand_over_rises_with_its_attempt(office: Office, heard: list[Handed]) -> None:
+async def test_each_hand_over_rises_with_its_attempt(office: Office, heard: list[MessagesDelivered]) -> None:
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
     await delegate(office, lead, ops, "d1")
     await office.ask(ops, "a question", by=lead)
     await delegate(office, lead, ops, "d2")
     await office.take(ops)
-    assert heard == [Handed(ops.id, (("d1", 1), ("d2", 1)), False, office.clock.now())]
+    assert heard == [MessagesDelivered(ops.id, (("d1", 1), ("d2", 1)), False, office.clock.now())]
     await office.pass_time(601)
     assert {row["id"] for row in await office.take(ops)} >= {"d1", "d2"}
-    assert heard[1:] == [Handed(ops.id, (("d1", 2), ("d2", 2)), False, office.clock.now())]
+    assert heard[1:] == [MessagesDelivered(ops.id, (("d1", 2), ("d2", 2)), False, office.clock.now())]
 
 
 @requirement("M18")
-async def test_a_reader_by_cursor_is_heard_once(office: Office, heard: list[Handed]) -> None:
+async def test_a_reader_by_cursor_is_heard_once(office: Office, heard: list[MessagesDelivered]) -> None:
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
     first = await office.ask(ops, "a question", by=lead)
     await delegate(office, lead, ops, "d1")
     for _ in range(2):
         rows = await ops.api.get(f"/workspaces/{ops.id}/activity", since_id=first)
         assert [row["id"] for row in rows] == ["d1"]
-    assert heard == [Handed(ops.id, (("d1", 1),), False, office.clock.now())]
+    assert heard == [MessagesDelivered(ops.id, (("d1", 1),), False, office.clock.now())]
 
 
 @requirement("M21")
-async def test_a_push_rises_as_a_push(office: Office, heard: list[Handed]) -> None:
+async def test_a_push_rises_as_a_push(office: Office, heard: list[MessagesDelivered]) -> None:
     lead = await office.server.seat("Lead")
     ops = await office.server.seat("Ops", delivery_mode="push", url="http://ops.test/a2a")
 
@@ -128,10 +135,10 @@ async def test_a_push_rises_as_a_push(office: Office, heard: list[Handed]) -> No
     await ops.api.post("/registry/heartbeat", {"workspace_id": ops.id, "active_tasks": 0})
     await delegate(office, lead, ops, "d1")
     await office.rest()
-    assert heard == [Handed(ops.id, (("d1", 1),), True, office.clock.now())]
+    assert heard == [MessagesDelivered(ops.id, (("d1", 1),), True, office.clock.now())]
 
 
-async def test_messages_of_other_kinds_let_nothing_rise(office: Office, heard: list[Handed]) -> None:
+async def test_messages_of_other_kinds_let_nothing_rise(office: Office, heard: list[MessagesDelivered]) -> None:
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
     await office.ask(ops, "a question")
     await office.ask(ops, "another", by=lead, kind=KIND_DELEGATION, delegation_id="d1", delegation="yes")
@@ -151,7 +158,7 @@ async def test_no_body_makes_a_message_a_delegation(office: Office) -> None:
     assert (row["id"], row["kind"], row["intent"], body["messageId"]) == ("d2", KIND_DELEGATION, "request", "d2")
     assert msgspec.to_builtins(body["metadata"]) == {
         "kind": KIND_DELEGATION,
-        "intent": REQUEST,
+        "intent": INTENT_REQUEST,
         "delegation_id": "d2",
     }
 
@@ -168,4 +175,4 @@ async def test_an_answer_that_names_the_delegation_answers_its_message(office: O
 
 
 def test_no_agent_writes_a_row_of_a_delegation_into_its_log() -> None:
-    assert DELEGATION not in LOGGABLE
+    assert TYPE_DELEGATION not in LOGGABLE_TYPES

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages.facts import Handed, Returned
-from molecule_core.store.database import Followed, Step
+from molecule_core.common.clock import SECOND
+from molecule_core.messages.events import MessagesDelivered, MessagesReleased
+from molecule_core.store.database import Changes, StepRequest
 from tests.answers.office import REPLY_SECONDS, Office
 from tests.answers.test_cursors import behind
 from tests.answers.test_dead_letters import dies, short_lived
@@ -177,12 +177,12 @@ async def test_what_nobody_watches_was_handed_over_by_the_first_look_after_it_wa
 async def test_a_delegation_that_was_given_back_is_handed_over_once_by_the_looks_of_a_cursor(office: Office) -> None:
     heard: list[type] = []
 
-    def follow(_org_id: str, fact: object) -> Generator[Step, Any, Followed]:
+    def follow(_org_id: str, fact: object) -> Generator[StepRequest, Any, Changes]:
         yield from ()
-        return Followed(then=lambda: heard.append(type(fact)))
+        return Changes(after_commit=lambda: heard.append(type(fact)))
 
-    for kind in (Handed, Returned):
-        office.server.server.store.followers.follow(kind, "a test", follow)
+    for kind in (MessagesDelivered, MessagesReleased):
+        office.server.server.store.subscribers.subscribe(kind, "a test", follow)
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
     word = await office.ask(ops, "a word", intent="inform")
     await delegate(office, lead, ops, "d1")
@@ -192,4 +192,4 @@ async def test_a_delegation_that_was_given_back_is_handed_over_once_by_the_looks
     for _ in range(3):
         await office.pass_time(1)
         await behind(ops, word)
-    assert heard == [Handed, Handed, Returned, Handed]
+    assert heard == [MessagesDelivered, MessagesDelivered, MessagesReleased, MessagesDelivered]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.owing import NotAlone, Owing
-from molecule_core.store.database import Command, Step, WriteSet
+from molecule_core.common.errors import NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.messages.obligations.ledger import NeedsExclusiveGroup, ObligationLedger
+from molecule_core.store.database import Command, StepRequest, WriteSet
 from tests.answers.office import Office
 from tests.requirements import requirement
 
@@ -18,10 +18,10 @@ from tests.requirements import requirement
 def answering(alone: bool) -> Command[None]:
     """A command that finds something it answers."""
 
-    def decide() -> Generator[Step, Any, WriteSet[None]]:
+    def decide() -> Generator[StepRequest, Any, WriteSet[None]]:
         yield from ()
         if not alone:
-            raise NotAlone
+            raise NeedsExclusiveGroup
         return WriteSet(None)
 
     return Command("", (), decide, alone)
@@ -32,9 +32,9 @@ async def test_an_answer_whose_sender_went_away_meanwhile_is_no_error_in_the_log
     store, loop = office.server.server.store, asyncio.get_running_loop()
     complaints: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: complaints.append(context))
-    owing = Owing(office.clock, Limits())
-    owing.run(store, "asked", "who goes", answering).cancel()
-    await owing.run(store, "asked", "who stays", answering)
+    owing = ObligationLedger(office.clock, Limits())
+    owing.run_answering(store, "asked", "who goes", answering).cancel()
+    await owing.run_answering(store, "asked", "who stays", answering)
     gc.collect()
     assert complaints == []
 
@@ -42,7 +42,7 @@ async def test_an_answer_whose_sender_went_away_meanwhile_is_no_error_in_the_log
 def refusing(_alone: bool) -> Command[None]:
     """A command that is refused."""
 
-    def decide() -> Generator[Step, Any, WriteSet[None]]:
+    def decide() -> Generator[StepRequest, Any, WriteSet[None]]:
         yield from ()
         raise NotFound(what="thing")
 
@@ -54,9 +54,9 @@ async def test_a_refusal_whose_sender_went_away_meanwhile_is_no_error_in_the_log
     store, loop = office.server.server.store, asyncio.get_running_loop()
     complaints: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: complaints.append(context))
-    owing = Owing(office.clock, Limits())
-    owing.run(store, "asked", "who goes", refusing)
+    owing = ObligationLedger(office.clock, Limits())
+    owing.run_answering(store, "asked", "who goes", refusing)
     with pytest.raises(NotFound):
-        await owing.run(store, "asked", "who stays", refusing)
+        await owing.run_answering(store, "asked", "who stays", refusing)
     gc.collect()
     assert complaints == []

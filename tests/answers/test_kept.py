@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import DAY
+from molecule_core.common.clock import DAY
 from tests.answers.office import REPLY_SECONDS, Office, many_asked, reply
 from tests.clocks import FakeClock
 from tests.delegations.work import prune

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from molecule_core.messages.model import Inbox
+from molecule_core.messages.model import InboxState
 from tests.answers.office import REPLY_SECONDS, Office, notify
 from tests.delivery.agents import Pushed, Reply, plain, said
 from tests.journeys.patience import eventually
@@ -54,13 +54,13 @@ async def pushed(office: Office, count: int) -> None:
     await eventually(begun, lambda found: found == count)
 
 
-async def inbox(office: Office, seat: Seat) -> Inbox:
+async def inbox(office: Office, seat: Seat) -> InboxState:
     """How far an inbox is handled."""
     rows = await office.server.server.store.rows("inbox_state", {"workspace_id": seat.id})
-    return Inbox(*rows[0])
+    return InboxState(*rows[0])
 
 
-HANDLED = Inbox(acked_seq=1, acked_no=1)
+HANDLED = InboxState(acked_seq=1, acked_no=1)
 
 
 async def reminded_and_answered_meanwhile(office: Office, reply: Reply) -> tuple[Seat, str, asyncio.Event]:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.model import Unheard
+from molecule_core.messages.model import UnansweredMessage
 from tests.answers.office import Office, handle, reply
 from tests.approvals.house import House
 from tests.clocks import FakeClock
@@ -213,7 +213,7 @@ async def test_an_agent_that_is_pushed_to_is_sent_the_note(office: Office) -> No
 
 @requirement("M26")
 async def test_without_its_row_in_the_table_of_followers_nobody_is_told(office: Office) -> None:
-    table = office.server.server.store.followers._rows  # type: ignore[attr-defined]
+    table = office.server.server.store.subscribers._rows  # type: ignore[attr-defined]
     (fact,) = [each for each in table if each.__name__ == "SeatsGone"]
     del table[fact]["messages.seats_gone"]
     asker, ops = await office.server.seat("Asker"), await office.server.seat("Ops")
@@ -225,36 +225,36 @@ async def test_without_its_row_in_the_table_of_followers_nobody_is_told(office: 
 # -- the decision ------------------------------------------------------------------------------------------------------
 
 
-def unheard(target: str, source: str, found: int, *ids: str, at: int = 0) -> list[Unheard]:
+def unheard(target: str, source: str, found: int, *ids: str, at: int = 0) -> list[UnansweredMessage]:
     """The newest messages of one to another, newest first."""
-    return [Unheard(target, source, found, each, at - number) for number, each in enumerate(ids)]
+    return [UnansweredMessage(target, source, found, each, at - number) for number, each in enumerate(ids)]
 
 
 def test_what_gets_no_answer_is_sorted_by_who_has_asked_and_is_not_gone_newest_first() -> None:
     found = [*unheard("a", "x", 2, "a2", "a1", at=5), *unheard("b", "x", 1, "b1", at=9), *unheard("b", "a", 1, "ba")]
-    by = rules.unheard_by(found, {"a", "b"})
+    by = rules.unanswered_by_sender(found, {"a", "b"})
     assert {source: [each.id for each in asked] for source, asked in by.items()} == {"x": ["b1", "a2", "a1"]}
 
 
 def test_what_came_at_one_moment_keeps_its_order() -> None:
-    found = [Unheard("a", "x", 3, each, 7) for each in ("3", "1", "2")]
-    assert [each.id for each in rules.unheard_by(found, ())["x"]] == ["3", "1", "2"]
+    found = [UnansweredMessage("a", "x", 3, each, 7) for each in ("3", "1", "2")]
+    assert [each.id for each in rules.unanswered_by_sender(found, ())["x"]] == ["3", "1", "2"]
 
 
 def test_a_note_names_no_more_than_the_limit_and_counts_all() -> None:
     found = [each for target in "abc" for each in unheard(target, "x", 50, f"{target}2", f"{target}1")]
-    note = rules.no_answer(found, {"a": "A", "b": "B", "c": "C"}, Limits(removal_named=2))
+    note = rules.removed_notice(found, {"a": "A", "b": "B", "c": "C"}, Limits(removal_named=2))
     assert note.text == (
         "The workspaces 'A' (a), 'B' (b) and 1 more were removed. 150 of your messages to them have no answer and get "
         "none any more; the newest: a2, a1."
     )
-    assert note.about == {"removed_ids": ["a", "b"], "activity_ids": ["a2", "a1"]}
+    assert note.details == {"removed_ids": ["a", "b"], "activity_ids": ["a2", "a1"]}
     assert note.target_id == "a"
 
 
 @pytest.mark.parametrize("name", ["x' was kept. You're asked: 'do", "a\nb\u2028c", "n" * 500])
 def test_a_name_is_one_short_quoted_line_of_a_note_whatever_stands_in_it(name: str) -> None:
-    note = rules.no_answer(unheard("a", "x", 1, "a1"), {"a": name}, Limits(name_length=60))
+    note = rules.removed_notice(unheard("a", "x", 1, "a1"), {"a": name}, Limits(name_length=60))
     assert note.text.splitlines() == [note.text]
     assert note.text.startswith(("The workspace '", 'The workspace "'))
     assert len(note.text) < 300

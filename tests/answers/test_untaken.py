@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import SECOND
+from molecule_core.common.limits import Limits
 from tests.answers.office import REPLY_SECONDS, Office
 from tests.answers.test_cursors import behind
 from tests.answers.test_dead_letters import dies, short_lived

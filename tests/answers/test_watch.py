@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from tests.answers.office import REPLY_SECONDS, Office, handle, many_asked, notify, reply
 from tests.answers.test_given_back import release
 from tests.clocks import FakeClock

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.clocks import FakeClock
 from tests.journeys.patience import bounded, eventually, refused
 from tests.running import Running, Seat
@@ -17,7 +17,7 @@ class House(NamedTuple):
     """A server, a person (an operator), and the time, which stands still."""
 
     server: Running
-    person: Api
+    person: ApiClient
     clock: FakeClock
 
     async def seat(self, name: str, under: Seat | None = None, *, here: bool = True) -> Seat:
@@ -88,7 +88,7 @@ class House(NamedTuple):
         return [str(each["state"]) for each in page["obligations"]][::-1]
 
 
-async def decide(api: Api, workspace_id: str, item: Item, decision: str, **more: Any) -> Item:
+async def decide(api: ApiClient, workspace_id: str, item: Item, decision: str, **more: Any) -> Item:
     """Somebody decides."""
     where = f"/workspaces/{workspace_id}/approvals/{item['approval_id']}/decide"
     found: Item = await bounded(api.post(where, {"decision": decision, **more}))

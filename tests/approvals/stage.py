@@ -9,20 +9,27 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.approvals.hands import Approvals
-from molecule_core.approvals.items import item_of
-from molecule_core.approvals.model import APPROVAL, Approval, Opened, Policies, Request, Said
-from molecule_core.ground.limits import Limits
-from molecule_core.messages import facts
-from molecule_core.messages.asking import Asking
-from molecule_core.messages.model import RECEIVE, Filters, Shown
-from molecule_core.messages.obligations import Asked
-from molecule_core.messages.owing import Owing
-from molecule_core.messages.replies import Replied
-from molecule_core.messages.results import Results
-from molecule_core.org.model import SeatsGone, SeatsMoved, Status
-from molecule_core.store.database import Command, Decision, WriteSet
-from molecule_core.wire.approvals import Grant, Party
+from molecule_core.approvals.model import (
+    APPROVAL,
+    Approval,
+    ApprovalRequest,
+    ApprovalRequestResult,
+    DecisionInput,
+    Policies,
+)
+from molecule_core.approvals.serializers import to_item
+from molecule_core.common.limits import Limits
+from molecule_core.messages import events
+from molecule_core.messages.approval_messages import ApprovalMessages
+from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters, ActivityPageRow
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.obligations.model import InboundMessage
+from molecule_core.messages.replies import ReplyOutcome
+from molecule_core.org.model import WorkspacesMoved, WorkspacesRemoved, WorkspaceStatus
+from molecule_core.server.approval_services import ApprovalServices
+from molecule_core.store.database import Command, CommandSteps, WriteSet
+from molecule_core.wire.schemas.approvals import AuthorityGrant, Party
 from tests.delegations.stage import Stage
 from tests.engines import Engine
 from tests.rules.forests import seat
@@ -38,58 +45,62 @@ class Ladder(Stage):
     def __init__(self, world: World, limits: Limits) -> None:
         super().__init__(world)
         store, org, clock, ids = world.store, world.org, world.clock, world.ids
-        owing = Owing(clock, limits)
-        asking = Asking(owing, Results(owing, clock=clock, ids=ids), clock=clock)
-        self.hands = Approvals(store, org, asking, world.wakeups, clock=clock, ids=ids, limits=limits)
-        hearing, follow = self.hands.hearing, store.followers.follow
-        follow(facts.Explained, "approvals.explained", hearing.explained, far=True)
-        follow(SeatsGone, "approvals.seats_gone", hearing.seats_gone)
-        follow(SeatsMoved, "approvals.seats_moved", hearing.seats_moved)
+        owing = ObligationLedger(clock, limits)
+        asking = ApprovalMessages(owing, DelegationMessages(owing, clock=clock, ids=ids), clock=clock)
+        self.hands = ApprovalServices(store, org, asking, world.wakeups, clock=clock, ids=ids, limits=limits)
+        hearing, follow = self.hands.subscriber, store.subscribers.follow
+        follow(events.ApprovalExplained, "approvals.explained", hearing.on_explained, far=True)
+        follow(WorkspacesRemoved, "approvals.seats_gone", hearing.on_workspaces_removed)
+        follow(WorkspacesMoved, "approvals.seats_moved", hearing.on_workspaces_moved)
 
     # -- the tree ------------------------------------------------------------------------------------------------------
 
     def grown(self, *parents: int | None) -> list[str]:
         """New workspaces of one organisation; each stands below the one of that number."""
         ids = self.world.seats(len(parents))
-        org_id = self.world.org.living(ids[0]).org_id
+        org_id = self.world.org.active_workspace(ids[0]).org_id
         for id_, parent in zip(ids, parents, strict=True):
-            self.world.registry.put(seat(id_, org_id, None if parent is None else ids[parent]))
+            self.world.registry.put_workspace(seat(id_, org_id, None if parent is None else ids[parent]))
         return ids
 
     def hears(self, workspace_id: str, *, is_here: bool) -> None:
         """The agent there is heard, or is silent from now on."""
-        known = self.world.org.living(workspace_id)
-        self.world.registry.put(replace(known, status=Status.ONLINE if is_here else Status.OFFLINE))
+        known = self.world.org.active_workspace(workspace_id)
+        self.world.registry.put_workspace(
+            replace(known, status=WorkspaceStatus.ONLINE if is_here else WorkspaceStatus.OFFLINE)
+        )
 
     async def moves(self, workspace_id: str, parent_id: str) -> None:
         """A seat is moved, as the tree does it."""
-        known = self.world.org.living(workspace_id)
+        known = self.world.org.active_workspace(workspace_id)
 
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
-            put = partial(self.world.registry.put, replace(known, parent_id=parent_id))
-            return WriteSet(None, [], then=put, facts=[SeatsMoved((workspace_id,), self.world.clock.now())])
+            put = partial(self.world.registry.put_workspace, replace(known, parent_id=parent_id))
+            return WriteSet(
+                None, [], after_commit=put, domain_events=[WorkspacesMoved((workspace_id,), self.world.clock.now())]
+            )
 
-        await self.store.run(Command(known.org_id, (), decide, alone=True))
+        await self.store.run(Command(known.org_id, (), decide, exclusive=True))
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
-    async def requests(self, wish: Request) -> Opened:
+    async def requests(self, wish: ApprovalRequest) -> ApprovalRequestResult:
         """A workspace asks for leave."""
         return await self.hands.writer.request(wish)
 
-    async def decides(self, row: Approval, said: Said) -> Approval:
+    async def decides(self, row: Approval, said: DecisionInput) -> Approval:
         """Somebody decides."""
         return await self.hands.writer.decide(row, said)
 
     async def answers(self, row: Approval, details: dict[str, Any] | None) -> Approval:
         """The requester says more, by the route."""
-        return await self.hands.writer.answer(row, self.party(row.workspace_id), "because", details)
+        return await self.hands.writer.answer_question(row, self.party(row.workspace_id), "because", details)
 
-    async def replies_to(self, row: Approval, seq: int) -> Replied:
+    async def replies_to(self, row: Approval, seq: int) -> ReplyOutcome:
         """The requester replies to the message at a place of its inbox."""
         found = await self.store.rows("asked", {"workspace_id": row.workspace_id, "seq": seq})
-        return await self.replies.reply(row.workspace_id, Asked(*found[0]).handle, _WORDS, key=None)
+        return await self.replies.reply(row.workspace_id, InboundMessage(*found[0]).handle, _WORDS, key=None)
 
     async def uses(self, row: Approval, action_hash: str, key: str | None) -> Approval:
         """The requester acts."""
@@ -99,7 +110,7 @@ class Ladder(Stage):
         """It is not wanted any more."""
         return await self.hands.writer.withdraw(row, by)
 
-    async def grants(self, workspace_id: str, grants: list[Grant]) -> Policies:
+    async def grants(self, workspace_id: str, grants: list[AuthorityGrant]) -> Policies:
         """A workspace decides these actions by itself from now on."""
         return await self.hands.writer.set_policies(workspace_id, "ann", grants=grants)
 
@@ -118,16 +129,18 @@ class Ladder(Stage):
 
     async def now(self, row: Approval) -> Approval:
         """An approval as it is committed."""
-        return await self.hands.reader.one(row.org_id, row.id)
+        return await self.hands.reader.get_approval(row.org_id, row.id)
 
     async def timers(self) -> list[tuple[str, int]]:
         """When which approval is looked at."""
         rows = await self.store.rows("next_timers", {"count": 10_000})
         return [(key, at) for kind, key, at in rows if kind == APPROVAL]
 
-    async def mail(self, workspace_id: str) -> list[Shown]:
+    async def mail(self, workspace_id: str) -> list[ActivityPageRow]:
         """All messages that ever came to a workspace."""
-        rows: list[Shown] = await self.world.reader.after(workspace_id, 0, Filters(activity_type=RECEIVE), _ALL)
+        rows: list[ActivityPageRow] = await self.world.reader.list_after(
+            workspace_id, 0, ActivityFilters(activity_type=TYPE_RECEIVE), _ALL
+        )
         return rows
 
     async def events_of(self, row: Approval) -> list[tuple[int, str]]:
@@ -139,7 +152,7 @@ class Ladder(Stage):
 
 def shown(row: Approval) -> str:
     """An approval as everybody reads it."""
-    return msgspec.json.encode(item_of(row)).decode()
+    return msgspec.json.encode(to_item(row)).decode()
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from molecule_core.agent.speaking import Speaker, refusal
+from molecule_core.agent.client.requester import RetryingRequester, to_tool_error
 from molecule_core.cli import molecule
 from molecule_core.client.api import ApiError
-from molecule_core.ground.clock import SystemClock
-from molecule_core.wire import approving
-from molecule_core.wire.approvaltypes import RequestArguments
-from molecule_core.wire.toolspec import NO_ANSWER, ToolError
+from molecule_core.common.clock import SystemClock
+from molecule_core.tools.runners import approval_tools
+from molecule_core.tools.schemas.approvals import RequestApprovalArguments
+from molecule_core.tools.spec import NO_ANSWER_CODE, ToolError
 from tests.approvals.house import House, verb
 from tests.clocks import FakeClock, SeededRandomness
 from tests.endpoint.hosts import hosted
@@ -207,12 +207,12 @@ class Outage:
     """The way of an agent to the server, on which the next waits for a decision come back with something else."""
 
     def __init__(self, seat: Seat, *lost: ToolError) -> None:
-        self._speaker = Speaker(seat.api, clock=SystemClock(), randomness=SeededRandomness(1))
+        self._speaker = RetryingRequester(seat.api, clock=SystemClock(), randomness=SeededRandomness(1))
         self.lost = list(lost)
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
         """One request."""
-        if self.lost and approving.waits(path, more.get("query")):
+        if self.lost and approval_tools.is_approval_wait(path, more.get("query")):
             raise self.lost.pop()
         return await self._speaker.call(method, path, **more)
 
@@ -222,11 +222,16 @@ async def test_who_waits_for_a_decision_has_it_though_the_server_was_away_or_the
     house: House,
 ) -> None:
     lead, worker = await house.line("Lead", "Worker")
-    replaced = refusal(ApiError(401, {"error": "invalid token", "code": "invalid_credential"}), renews=True)
-    elsewhere = refusal(ApiError(302, {"error": "leads elsewhere"}))
-    way, clock = Outage(worker, ToolError("the server did not answer", NO_ANSWER), replaced, elsewhere), FakeClock()
-    given = RequestArguments(action="refund", reason="it was broken", wait=60)
-    waiting = asyncio.ensure_future(approving.request(way, worker.id, given, clock=clock))
+    replaced = to_tool_error(
+        ApiError(401, {"error": "invalid token", "code": "invalid_credential"}), is_token_renewable=True
+    )
+    elsewhere = to_tool_error(ApiError(302, {"error": "leads elsewhere"}))
+    way, clock = (
+        Outage(worker, ToolError("the server did not answer", NO_ANSWER_CODE), replaced, elsewhere),
+        FakeClock(),
+    )
+    given = RequestApprovalArguments(action="refund", reason="it was broken", wait=60)
+    waiting = asyncio.ensure_future(approval_tools.request_approval(way, worker.id, given, clock=clock))
     where = f"/workspaces/{worker.id}/approvals"
     page = await eventually(lambda: house.person.get(where), lambda page: len(page["approvals"]) == 1)
     await house.decides(lead, page["approvals"][0], "approve")

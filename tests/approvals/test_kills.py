@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from proofs.harness.ports import free_port
 from tests.approvals.falling import BEFORE, BEHIND, COMMIT
 from tests.approvals.house import Item, decide, path
@@ -72,7 +72,7 @@ class Place:
         self.agents: list[Agent] = []
 
     @asynccontextmanager
-    async def life(self) -> AsyncIterator[tuple[Process, Api]]:
+    async def life(self) -> AsyncIterator[tuple[Process, ApiClient]]:
         """A server that can be told where to fall, and the one who may do everything there."""
         more = {"FALL": str(self.fall), "MOLECULE_LIMIT_APPROVAL_LEVEL_SECONDS": str(self.level)}
         env = environment(self._state, self._port, **more)
@@ -85,7 +85,7 @@ class Place:
                     await each.call("POST", "/registry/heartbeat", {"workspace_id": each.id})
                 yield server, admin
 
-    async def _settle(self, admin: Api) -> None:
+    async def _settle(self, admin: ApiClient) -> None:
         parent = None
         for name in ("Top", "Lead", "Ops"):
             seat = await admin.post("/workspaces", {"name": name, "parent_id": parent})
@@ -96,7 +96,7 @@ class Place:
         """The server dies of this work at a point, or by itself if there is none; who asked it has no answer."""
         self.fall.write_text(f"{moment}|{at}")
         if work is not None:
-            with pytest.raises(NoAnswer):
+            with pytest.raises(NoAnswerError):
                 await bounded(work())
         assert await server.ended() == -9, server.said
 
@@ -107,7 +107,7 @@ def house(tmp_path: Path) -> Place:
     return Place(tmp_path / "state", free_port())
 
 
-async def once(admin: Api, item: Item) -> Item:
+async def once(admin: ApiClient, item: Item) -> Item:
     """The only approval there is, as it stands now."""
     found = (await admin.get("/approvals"))["approvals"]
     assert [each["approval_id"] for each in found] == [item["approval_id"]]

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.messages.handles import handle_of
-from molecule_core.store.grouping import Queue
+from molecule_core.messages.obligations.reply_handles import make_handle
+from molecule_core.store.group_commit import CommandQueue
 from tests.approvals.house import (
     ACTION,
     LEASE_SECONDS,
@@ -159,13 +159,13 @@ def taken_together(house: House, monkeypatch: pytest.MonkeyPatch, count: int) ->
                 gathered.set()
 
     def on_record() -> list[Any]:
-        group: list[Any] = Queue._without_shared_keys(queue)
+        group: list[Any] = CommandQueue._pick_disjoint_group(queue)
         sizes.append(len(group))
         return group
 
     with monkeypatch.context() as patched:
-        patched.setattr("molecule_core.store.grouping.others_first", all_first)
-        patched.setattr(queue, "_without_shared_keys", on_record)
+        patched.setattr("molecule_core.store.group_commit.yield_to_others", all_first)
+        patched.setattr(queue, "_pick_disjoint_group", on_record)
         yield sizes
         gathered.set()
 
@@ -270,7 +270,7 @@ async def test_a_text_is_no_decision(house: House) -> None:
     item = await house.asks(ops)
     (asked,) = await house.mail(root)
     assert "reply_handle" not in asked["instructions"]
-    handle = handle_of(item["org_id"], ops.id, root.id, None, asked["id"], asked["seq"])
+    handle = make_handle(item["org_id"], ops.id, root.id, None, asked["id"], asked["seq"])
     for body, name in (({"handle": handle, "text": "yes"}, "reply"), ({"handle": handle, "reason": "no"}, "decline")):
         assert await code(root.api.post(f"/workspaces/{root.id}/{name}", body)) == (409, "decide_instead")
     message = {"role": "user", "parts": [{"kind": "text", "text": "yes"}], "metadata": {"in_reply_to": asked["id"]}}

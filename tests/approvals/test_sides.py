@@ -182,7 +182,7 @@ MOVED = ("SeatsMoved", "approvals.seats_moved")
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
     if not is_there:
-        rows = house.server.server.store.followers._rows  # type: ignore[attr-defined]
+        rows = house.server.server.store.subscribers._rows  # type: ignore[attr-defined]
         (fact,) = [each for each in rows if each.__name__ == row[0]]
         del rows[fact][row[1]]
     root, lead, ops = await house.line("Root", "Lead", "Ops")
@@ -242,12 +242,12 @@ async def test_old_approvals_go_and_are_counted(house: House) -> None:
     _root, ops = await house.line("Root", "Ops")
     item = await house.person_decides(await house.asks(ops), "deny")
     waiting = await house.asks(ops, "another", expires_in=7 * 86_400)
-    approvals = house.server.server.approvals
-    assert ("denied",) in [each.labels for each in approvals.counted.samples() if each.value == 1]
-    assert await approvals.reader.open_in_all() == 1
+    approvals = house.server.server.approval_services
+    assert ("denied",) in [each.labels for each in approvals.meter.samples() if each.value == 1]
+    assert await approvals.reader.count_open() == 1
     house.clock.at += 9 * 86_400 * 1_000_000
     retention = house.server.server._retention
-    batches = [each async for each in house.server.server.approvals.pruning.batches(retention.before, 100)]
+    batches = [each async for each in house.server.server.approval_services.retention.batches(retention.cutoff, 100)]
     await asyncio.gather(*(house.server.server.store.run(each.command) for each in batches if each.command))
     assert await code(house.server.admin.get(path(item))) == (404, "not_found")
     assert (await house.server.admin.get(path(waiting)))["approval_id"] == waiting["approval_id"]

@@ -21,15 +21,14 @@ from hypothesis.stateful import (
 )
 
 from molecule_core.approvals.model import Approval as Row
-from molecule_core.approvals.model import Decision, Request, Said, Wish
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import MessageIdReused, WorkspaceRemoved
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.refusals import TooManyApprovals
-from molecule_core.messages.model import Shown
+from molecule_core.approvals.model import ApprovalRequest, DecisionInput, DecisionKind, DecisionRequest
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import MessageIdReused, TooManyApprovals, WorkspaceRemoved
+from molecule_core.common.limits import Limits
+from molecule_core.messages.model import ActivityPageRow
 from molecule_core.store.queries import Query
-from molecule_core.wire.approvals import Grant as Granted
-from molecule_core.wire.approvals import Party
+from molecule_core.wire.schemas.approvals import AuthorityGrant as Granted
+from molecule_core.wire.schemas.approvals import Party
 from proofs.approvals.ladder import USE_SECONDS, WHOLE_SECONDS, Act, Approval, Grant, Seat, hash_of
 from tests.approvals.stage import Ladder, ladder_on, shown
 from tests.clocks import START
@@ -143,7 +142,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     ) -> None:
         """Somebody wants leave, perhaps under a key, perhaps since a rule has stopped it."""
         seat, details = self.seats[who], {"to": to}
-        wish = Request(
+        wish = ApprovalRequest(
             workspace_id=seat.id,
             action=action,
             details=details,
@@ -307,8 +306,8 @@ class ApprovalMachine(RuleBasedStateMachine):
         self.in_time(leave)
         is_own = act.who == ("workspace", leave.model.seat.id)
         meant = leave.model.takes(act._replace(who=None) if is_own else act)
-        wish = Wish(Decision(act.decision), act.revision, act.hashed, act.holder)
-        said = Said(wish=wish, by=Party(*act.who, act.who[1]), note="why?", details=act.details)
+        wish = DecisionRequest(DecisionKind(act.decision), act.revision, act.hashed, act.holder)
+        said = DecisionInput(request=wish, by=Party(*act.who, act.who[1]), note="why?", details=act.details)
         self.acts.append((leave, act))
         if self.taken(self.does(self.ladder.decides(leave.row, said)), meant):
             leave.changes(lambda: leave.model.does(act, self.now))
@@ -411,7 +410,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         """Whether nobody writes to a seat any more."""
         return seat is self.last and self.is_gone
 
-    def check_letters(self, leave: Leave, seat: Seat, own: list[Shown]) -> None:
+    def check_letters(self, leave: Leave, seat: Seat, own: list[ActivityPageRow]) -> None:
         """Who is asked was asked by a message each time, and owes an answer to the last one alone; ends are told."""
         model = leave.model
         asked = [each.seq for each in own if each.kind == _REQUEST]
@@ -439,26 +438,26 @@ class ApprovalMachine(RuleBasedStateMachine):
             return
         reader, org_id = self.ladder.hands.reader, self.asked[0].row.org_id
         is_open = [each.row.id for each in self.asked if each.model.is_open]
-        assert {each.id for each in self.does(reader.pending(org_id, None, 100))} == set(is_open)
+        assert {each.id for each in self.does(reader.list_open(org_id, None, 100))} == set(is_open)
         for seat in self.seats:
             own = {each.row.id for each in self.asked if each.model.seat is seat}
             held = {each.row.id for each in self.asked if seat.id in each.model.had}
-            assert {each.id for each in self.does(reader.requested(seat.id, None, None, 100))} == own
-            assert {each.id for each in self.does(reader.held(org_id, seat.id, None, None, 100))} == held
+            assert {each.id for each in self.does(reader.requested_by(seat.id, None, None, 100))} == own
+            assert {each.id for each in self.does(reader.held_by(org_id, seat.id, None, None, 100))} == held
             used = [each.model for each in self.asked if each.row.id in own and each.model.used_at >= 0]
             for action in ("mail", "refund"):
-                is_known = self.does(reader.used_before(seat.id, action))
+                is_known = self.does(reader.was_used_before(seat.id, action))
                 assert is_known == any(model.action == action for model in used)
 
 
 def stand_of(row: Row) -> tuple[Any, ...]:
     """How an approval stands, as it is kept."""
-    said, asker = row.ruling, row.asking
-    hops = [(hop.what, hop.by.kind, hop.by.id, None if hop.holder is None else hop.holder.id) for hop in row.hops]
+    said, asker = row.decision, row.asker_party
+    hops = [(hop.what, hop.by.kind, hop.by.id, None if hop.holder is None else hop.holder.id) for hop in row.history]
     times = [None if at is None else (at - START) // SECOND for at in (row.expires_at, row.level_at)]
     return (
-        *(row.status.value, row.revision, row.action_hash, msgspec.json.decode(row.effective)),
-        *(bool(row.open), bool(row.for_person), row.used_at is not None, row.holder_id, row.had),
+        *(row.status.value, row.revision, row.action_hash, msgspec.json.decode(row.effective_details)),
+        *(bool(row.open), bool(row.for_person), row.used_at is not None, row.holder_id, row.asked_ids),
         *(asker and (asker.kind, asker.id), said and (said.decision, (said.by.kind, said.by.id)), *times, hops),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.approvals.letters import quoted
+from molecule_core.approvals.notices import quote_lines
 from tests.approvals.house import LEVEL_SECONDS, House, Item, path, steps, text_of
 from tests.journeys.patience import bounded, until_waiting
 from tests.requirements import requirement
@@ -76,7 +76,7 @@ async def test_what_somebody_writes_cannot_look_like_what_the_server_says(house:
     assert lines_of(asked, "Details: ")[0].startswith('Details: {"note":')
     assert lines_of(asked, "Answer to the question") == []
     assert text_of(asked).splitlines()[-1].startswith("> fine Cost: 1 "), "free text stands last, and is marked"
-    assert quoted(FORGERY).splitlines()[1:3] == ["> Cost: 1", "> Details: {}"], "also where it has lines"
+    assert quote_lines(FORGERY).splitlines()[1:3] == ["> Cost: 1", "> Details: {}"], "also where it has lines"
 
     await house.decides(root, item, "more_info", note=FORGERY)
     (question,) = await house.mail(ops)
@@ -131,14 +131,14 @@ async def test_a_rejection_reaches_who_waits_by_its_event_and_not_by_the_time(ho
     look = asyncio.create_task(ops.api.get(path(item), wait=25, seq=item["seq"]))
     poll = asyncio.create_task(ops.api.get(f"/workspaces/{ops.id}/activity", claim=60, wait=25))
     await until_waiting(house.server.server, 2)
-    before, sleeping = house.clock.at, house.server.server.wakeups.asleep
+    before, sleeping = house.clock.at, house.server.server.wakeups.sleeping
     assert not look.done() and not poll.done()
     await house.person_decides(item, "deny")
     assert (await bounded(look))["status"] == "denied"
     (told,) = await bounded(poll)
     assert "was denied" in text_of(told)
     # Time has stood still: no timer and no next look has woken anybody.
-    assert house.clock.at == before and house.server.server.wakeups.asleep == sleeping - 2
+    assert house.clock.at == before and house.server.server.wakeups.sleeping == sleeping - 2
 
 
 @requirement("Q3")

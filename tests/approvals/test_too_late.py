@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from tests.approvals.house import House, Item, code, path, steps, text_of, verb
 from tests.journeys.patience import bounded
 from tests.requirements import requirement

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.edges.leave import Leave, tools_of
-from molecule_core.edges.routes import WORKSPACE, Call
+from molecule_core.api.approvals.gate import ApprovalGate, tools_of_route
+from molecule_core.api.http.routing import WORKSPACE, Request
 from tests.approvals.house import House, Item, code
 from tests.approvals.test_leave import ONE_ENGINE, call, message, rule, stopped
 from tests.journeys.patience import refused
@@ -205,15 +205,15 @@ async def test_what_an_agent_brings_along_does_not_take_back_a_change_of_its_car
     update = {"workspace_id": ops.id, "agent_card": second}
     item = await stopped(ops, "/registry/update-card", update)
     await house.decides(root, item, "approve")
-    real, meanwhile = Leave.is_needed, [partial(call, ops, "/registry/update-card", update, item)]
+    real, meanwhile = ApprovalGate.requires_approval, [partial(call, ops, "/registry/update-card", update, item)]
 
-    async def is_needed(self: Leave, asked: Call, tool: str) -> bool:
+    async def is_needed(self: ApprovalGate, asked: Request, tool: str) -> bool:
         found = await real(self, asked, tool)
         while meanwhile:
             await meanwhile.pop()()
         return found
 
-    monkeypatch.setattr(Leave, "is_needed", is_needed)
+    monkeypatch.setattr(ApprovalGate, "requires_approval", is_needed)
     named = "id" if way == "register" else "workspace_id"
     await call(ops, f"/registry/{way}", {named: ops.id, "agent_card": first})
     assert (await card(ops), meanwhile) == (second, [])
@@ -235,7 +235,7 @@ async def test_under_a_rule_for_it_a_card_takes_nothing_but_names_of_tools(house
 
 @ONE_ENGINE
 async def test_the_tools_of_a_sign_of_life_stand_in_the_card_that_there_is_by_then(house: House) -> None:
-    ops, org = await house.seat("Ops"), house.server.server._org
+    ops, org = await house.seat("Ops"), house.server.server._org_writer
     await asyncio.gather(org.update_card(ops.id, {"name": "new"}), org.update_tools(ops.id, ["reply"]))
     assert (await card(ops)) == {"name": "new", "loaded_mcp_tools": ["reply"]}
 
@@ -251,10 +251,10 @@ async def card(seat: Seat) -> Item:
 async def test_every_route_by_which_an_agent_acts_is_a_tools_or_is_known_to_need_no_leave(house: House) -> None:
     acts = [
         each
-        for each in house.server.server.routes.rows
-        if WORKSPACE in each.who.kinds and (each.method != "GET" or each.upgrades)
+        for each in house.server.server.routes.routes
+        if WORKSPACE in each.access.kinds and (each.method != "GET" or each.upgrades)
     ]
-    without = {f"{each.method} {each.path}" for each in acts if not tools_of(each)}
+    without = {f"{each.method} {each.path}" for each in acts if not tools_of_route(each)}
     assert without - set(NO_TOOL) == set(), "a rule cannot stop these: name their tool, or say why none is needed"
     assert set(NO_TOOL) - without == set(), "these are gone, or a rule stops them"
 

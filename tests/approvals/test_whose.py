@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.approvals.house import House, Item, code, decide, verb
 from tests.approvals.test_by_tools import refused, shell
 from tests.endpoint.hosts import hosted
@@ -112,10 +112,10 @@ async def test_of_two_persons_who_decide_at_once_one_wins_and_the_other_reads_wh
 class Cast:
     """Who is there: an approval of `worker` that `lead` holds, and that `former` has passed on."""
 
-    def __init__(self, house: House, seats: dict[str, Seat], people: dict[str, Api], item: Item) -> None:
+    def __init__(self, house: House, seats: dict[str, Seat], people: dict[str, ApiClient], item: Item) -> None:
         self.house, self.seats, self.people, self.item = house, seats, people, item
 
-    def api(self, who: str) -> Api:
+    def api(self, who: str) -> ApiClient:
         if who == "none":
             return self.house.server.api()
         return self.people[who] if who in self.people else self.seats[who].api

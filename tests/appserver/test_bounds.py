@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 from websockets.frames import Opcode
 
-from molecule_core.edges.listeners import Listener
+from molecule_core.api.live.subscribers import LiveSubscriber
 from tests.appserver.dialect import client
 from tests.journeys.livewire import UPGRADE, HandMade, hand_made, packed
 from tests.journeys.patience import eventually
@@ -89,18 +89,18 @@ async def test_a_client_that_does_not_read_is_cut_and_goes_on_behind_its_cursor(
             await says(slow, follows)
             cursor = (await slow.told())["result"]["cursor"]
 
-            async def deaf() -> list[Listener]:
+            async def deaf() -> list[LiveSubscriber]:
                 await checkpoint()
-                return server.server.live._listeners()
+                return server.server.live_hub._subscribers()
 
-            (listener,) = await eventually(deaf, lambda found: [each.live for each in found] == [True])
-            line = listener.sink._transport.get_extra_info("socket")  # type: ignore[attr-defined]
+            (listener,) = await eventually(deaf, lambda found: [each.is_live for each in found] == [True])
+            line = listener.transport._transport.get_extra_info("socket")  # type: ignore[attr-defined]
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SMALL)  # else the system takes megabytes for it
             largest, count = 0, 0
-            while listener.live and count < 1000:
+            while listener.is_live and count < 1000:
                 await engine.adds(*[said(_LARGE)] * 10)
                 count += 10
-                largest = max(largest, listener.sink.unread())
+                largest = max(largest, listener.transport.unread_bytes())
             assert not await eventually(deaf, lambda found: not found)
             assert limit // 2 < largest < 2 * limit
         async with client(server, ops.token) as again:

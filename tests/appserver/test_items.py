@@ -1,22 +1,26 @@
 """The fold of a log into items, by itself."""
 
-from molecule_core.edges.appserver_items import ItemFold, LogLine
-from molecule_core.wire.collabtools import COLLAB
-from molecule_core.wire.threadlog import Collab, Entry, ToolCall, ToolOutput
+from molecule_core.api.app_server.items import ItemBuilder, ThreadLogLine
+from molecule_core.tools.collaboration_specs import COLLABORATION_TOOLS
+from molecule_core.wire.schemas.thread_log import CollabCallEntry, ThreadEntry, ToolCallEntry, ToolOutputEntry
 from tests.requirements import requirement
 
 
 @requirement("TH13")
 def test_a_model_that_calls_a_collaboration_tool_makes_two_items_with_ids_of_their_own() -> None:
-    call = Collab(call_id="c", tool="spawn", status="inProgress", sender_thread_id="t")
-    entries: tuple[Entry, ...] = (
-        ToolCall("c", COLLAB[0].name, {}),
+    call = CollabCallEntry(call_id="c", tool="spawn", status="inProgress", sender_thread_id="t")
+    entries: tuple[ThreadEntry, ...] = (
+        ToolCallEntry("c", COLLABORATION_TOOLS[0].name, {}),
         call,
-        Collab(call_id="c", tool="spawn", status="failed", sender_thread_id="t", reason="full"),
-        ToolOutput("c", "it is full", is_error=True),
+        CollabCallEntry(call_id="c", tool="spawn", status="failed", sender_thread_id="t", reason="full"),
+        ToolOutputEntry("c", "it is full", is_error=True),
     )
-    fold = ItemFold()
-    told = [each for n, entry in enumerate(entries, 1) for each in fold.tell(LogLine("t", n, "turn", n * 1000, entry))]
+    fold = ItemBuilder()
+    told = [
+        each
+        for n, entry in enumerate(entries, 1)
+        for each in fold.notifications_for(ThreadLogLine("t", n, "turn", n * 1000, entry))
+    ]
     assert [(each.method, each.params["item"].id, each.params["item"].status) for each in told] == [
         ("item/started", "t.1", "inProgress"),
         ("item/started", "c", "inProgress"),

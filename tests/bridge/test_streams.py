@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.agent.bridges.main import _over
-from molecule_core.agent.bridges.settings import BridgeWishes
-from molecule_core.agent.bridges.streams import StreamRunner
-from molecule_core.agent.bridges.turns import Ended
-from molecule_core.ground.clock import SystemClock
+from molecule_core.agent.bridges.main import _wait_for_end
+from molecule_core.agent.bridges.process_runner import TurnResult
+from molecule_core.agent.bridges.settings import BridgeSettings
+from molecule_core.agent.bridges.stream_runner import StreamRunner
+from molecule_core.common.clock import SystemClock
 from tests.bridge.bridges import bridging, drafts, waiting
 from tests.bridge.test_bridge import seen
 from tests.requirements import requirement
@@ -33,7 +33,7 @@ ECHO = HEAD + (
 @asynccontextmanager
 async def program(place: Path, text: str, **wishes: float) -> AsyncIterator[StreamRunner]:
     """A long process."""
-    settings = BridgeWishes(**{"end_seconds": 1, **wishes})  # type: ignore[arg-type]
+    settings = BridgeSettings(**{"end_seconds": 1, **wishes})  # type: ignore[arg-type]
     command = (sys.executable, "-c", text)
     runner = StreamRunner(command, {"PATH": os.defpath}, place, clock=SystemClock(), wishes=settings)
     try:
@@ -42,7 +42,7 @@ async def program(place: Path, text: str, **wishes: float) -> AsyncIterator[Stre
         await runner.close()
 
 
-async def told(runner: StreamRunner, activity_id: str, text: str = "hi") -> Ended:
+async def told(runner: StreamRunner, activity_id: str, text: str = "hi") -> TurnResult:
     """What becomes of one message."""
     async with asyncio.timeout(PROCESS_START_SECONDS):
         facts = {"MOLECULE_ACTIVITY_ID": activity_id, "MOLECULE_KIND": "canvas_user"}
@@ -83,8 +83,8 @@ async def test_a_message_that_fails_says_why_and_so_does_a_process_that_ends(tmp
         "sys.stdin.readline(); sys.exit('out of tea')\n"
     )
     async with program(tmp_path, text) as runner:
-        assert await told(runner, "m-1") == Ended(reason="no tea")
-        assert await told(runner, "m-2") == Ended(reason="it ended with exit code 1: out of tea")
+        assert await told(runner, "m-1") == TurnResult(reason="no tea")
+        assert await told(runner, "m-2") == TurnResult(reason="it ended with exit code 1: out of tea")
 
 
 @requirement("G17", "G20")
@@ -102,7 +102,7 @@ async def test_nobody_waits_for_a_process_that_cannot_be_listened_to(
     def fails(self: StreamRunner, said: bytes) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(StreamRunner, "_take", fails)
+    monkeypatch.setattr(StreamRunner, "_handle_line", fails)
     async with program(tmp_path, ECHO) as runner:
         assert (await told(runner, "m-1")).reason == "it could not be listened to any more"
         monkeypatch.undo()
@@ -115,7 +115,7 @@ async def test_work_that_ends_by_a_mistake_of_ours_does_not_end_what_is_still_to
         raise ZeroDivisionError
 
     work = asyncio.create_task(fails())
-    await _over(work)
+    await _wait_for_end(work)
     assert isinstance(work.exception(), ZeroDivisionError)
 
 
@@ -129,7 +129,7 @@ async def test_a_process_that_does_not_answer_is_ended_and_so_is_one_whose_line_
 
 
 async def test_a_process_that_is_not_there_is_a_failed_turn(tmp_path: Path) -> None:
-    runner = StreamRunner(("/nowhere",), {}, tmp_path, clock=SystemClock(), wishes=BridgeWishes())
+    runner = StreamRunner(("/nowhere",), {}, tmp_path, clock=SystemClock(), wishes=BridgeSettings())
     assert (await told(runner, "m-1")).reason == "/nowhere could not be started: No such file or directory"
 
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from molecule_core.agent.bridges.command import Bridge, Runs
-from molecule_core.agent.bridges.outbox import Outbox, Outcome
-from molecule_core.agent.bridges.settings import BridgeWishes
-from molecule_core.agent.inbox import Inbox
-from molecule_core.agent.membership import Membership
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.wire.toolspec import LEAVE_HEADER
+from molecule_core.agent.bridges.command import CommandBridge, ProgramRunner
+from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome
+from molecule_core.agent.bridges.settings import BridgeSettings
+from molecule_core.agent.mailbox.inbox import MergedInbox
+from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.tools.spec import APPROVAL_HEADER
 from tests.agent.letters import letter
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
@@ -51,7 +51,7 @@ class Seat:
         return [row for row in self.log if row["activity_type"] == query["type"]]
 
     async def call(self, method: str, path: str, *, body: Any, headers: dict[str, str] | None) -> Any:
-        self.leaves.append((headers or {}).get(LEAVE_HEADER, ""))
+        self.leaves.append((headers or {}).get(APPROVAL_HEADER, ""))
         return await self.post(path, body)
 
     async def post(self, path: str, body: Any) -> Any:
@@ -76,23 +76,25 @@ def seat() -> Seat:
     return Seat()
 
 
-def bridge_of(place: Path, seat: Seat, inbox: Inbox, clock: FakeClock, **wishes: int) -> tuple[Bridge, Outbox]:
+def bridge_of(
+    place: Path, seat: Seat, inbox: MergedInbox, clock: FakeClock, **wishes: int
+) -> tuple[CommandBridge, Outbox]:
     """A bridge, whose program is never started, and its outbox."""
     outbox = Outbox(place, seat.id)
     outbox.load()
-    bridge = Bridge(
+    bridge = CommandBridge(
         cast(Membership, seat),
         inbox,
         outbox,
-        cast(Runs, None),
+        cast(ProgramRunner, None),
         clock=clock,
         randomness=SeededRandomness(),
-        wishes=BridgeWishes(**wishes),
+        settings=BridgeSettings(**wishes),
     )
     return bridge, outbox
 
 
-FAILED = Outcome(activity_id="m-1", kind="failed", run=1, text="no tea", attempt=2)
+FAILED = TurnOutcome(activity_id="m-1", kind="failed", run=1, text="no tea", attempt=2)
 
 
 @requirement("G17")
@@ -100,14 +102,14 @@ FAILED = Outcome(activity_id="m-1", kind="failed", run=1, text="no tea", attempt
 async def test_a_failure_whose_report_got_no_answer_is_told_once(
     seat: Seat, clock: FakeClock, tmp_path: Path, lives: int
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(FAILED)
-    seat.fails = [NoAnswer("cut off after it was written")]
-    with pytest.raises(NoAnswer):
-        await bridge.tell(outbox.outcomes[0])
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(FAILED)
+    seat.fails = [NoAnswerError("cut off after it was written")]
+    with pytest.raises(NoAnswerError):
+        await bridge.report_outcome(outbox.outcomes[0])
     if lives == 2:
-        bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    await bridge.tell(outbox.outcomes[0])
+        bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    await bridge.report_outcome(outbox.outcomes[0])
     assert [row["request_body"] for row in seat.log] == [{"activity_id": "m-1", "run": 1, "kind": "failed"}]
     assert (seat.handled, outbox.outcomes) == ([("m-1", 2)], [])
 
@@ -116,8 +118,8 @@ async def test_a_failure_whose_report_got_no_answer_is_told_once(
 async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_it_may_take_later_is_kept(
     seat: Seat, clock: FakeClock, tmp_path: Path
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
     somebody_elses = (403, "credential_not_accepted")
     for status, code in (
         (301, ""),
@@ -129,15 +131,15 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
     ):
         seat.fails = [ApiError(status, {"error": "later", "code": code})]
         with pytest.raises(ApiError):
-            await bridge.tell(outbox.outcomes[0])
+            await bridge.report_outcome(outbox.outcomes[0])
         assert (len(outbox.outcomes), seat.handled) == (1, [])
     missing = ApiError(404, {"error": "no such message"})
     seat.fails, seat.unknown = [missing], True
     with pytest.raises(ApiError):
-        await bridge.tell(outbox.outcomes[0])
+        await bridge.report_outcome(outbox.outcomes[0])
     assert (len(outbox.outcomes), seat.handled) == (1, [])
     seat.fails, seat.unknown = [missing], False
-    await bridge.tell(outbox.outcomes[0])
+    await bridge.report_outcome(outbox.outcomes[0])
     assert seat.handled == [("m-1", 1)]
 
 
@@ -146,11 +148,11 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
 async def test_an_answer_that_may_not_be_given_is_let_go_and_stands_in_the_log_as_a_failure(
     seat: Seat, clock: FakeClock, tmp_path: Path, code: str
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
     seat.fails = [ApiError(403, {"error": "you may not", "code": code})]
-    await bridge.tell(outbox.outcomes[0])
-    await bridge.flush()
+    await bridge.report_outcome(outbox.outcomes[0])
+    await bridge.flush_outcomes()
     assert outbox.outcomes == []
     assert [row["error_detail"] for row in seat.log] == ["its answer was not taken (403: you may not)"]
 
@@ -182,15 +184,15 @@ def ruling(code: str, status: str, **more: Any) -> ApiError:
 async def test_an_answer_that_needs_leave_waits_for_it_and_is_given_with_it(
     seat: Seat, clock: FakeClock, tmp_path: Path, then: list[ApiError], told: list[str]
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
     waiting = ruling("not_approved", "pending")
-    seat.fails = [*then, NoAnswer("lost"), waiting, waiting, ruling("approval_needed", "pending")]
+    seat.fails = [*then, NoAnswerError("lost"), waiting, waiting, ruling("approval_needed", "pending")]
     for _ in range(4):
-        await bridge.flush()
+        await bridge.flush_outcomes()
         assert (len(outbox.outcomes), seat.handled) == (1, [])
     for _ in range(2):
-        await bridge.flush()
+        await bridge.flush_outcomes()
     assert seat.leaves == ["", "a-1", "a-1", "a-1", "a-1"]
     assert ([row["error_detail"] for row in seat.log], outbox.outcomes) == (told, [])
 
@@ -199,9 +201,9 @@ async def test_an_answer_that_needs_leave_waits_for_it_and_is_given_with_it(
 async def test_what_is_refused_for_now_holds_up_no_answer_to_another_message(
     seat: Seat, clock: FakeClock, tmp_path: Path
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
     for number in (1, 2):
-        outbox.put(Outcome(activity_id=f"m-{number}", kind="said", run=1, text="hello", attempt=1))
+        outbox.add_outcome(TurnOutcome(activity_id=f"m-{number}", kind="said", run=1, text="hello", attempt=1))
     seat.fails = [ApiError(429, {"error": "stopped", "code": "chain_frozen"})]
     running = asyncio.create_task(bridge.run())
     await settle()
@@ -216,8 +218,8 @@ async def test_what_is_refused_for_now_holds_up_no_answer_to_another_message(
 async def test_an_answer_refused_under_a_token_that_was_replaced_meanwhile_is_given_again(
     seat: Seat, clock: FakeClock, tmp_path: Path
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
 
     async def refused(path: str, body: Any) -> Any:
         seat.token = "t-2"
@@ -226,7 +228,7 @@ async def test_an_answer_refused_under_a_token_that_was_replaced_meanwhile_is_gi
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(seat, "post", refused)
         with pytest.raises(ApiError):
-            await bridge.tell(outbox.outcomes[0])
+            await bridge.report_outcome(outbox.outcomes[0])
     assert (len(outbox.outcomes), seat.handled) == (1, [])
 
 
@@ -236,15 +238,17 @@ async def test_an_answer_refused_under_a_token_that_was_replaced_meanwhile_is_gi
 async def test_an_answer_of_somebody_else_lets_go_of_no_outcome(
     kind: str, answer: Any, seat: Seat, clock: FakeClock, tmp_path: Path
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(FAILED if kind != "said" else Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=2))
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(
+        FAILED if kind != "said" else TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=2)
+    )
     if kind == "tried":
-        outbox.trying(outbox.outcomes[0])
+        outbox.mark_tried(outbox.outcomes[0])
     seat.strange = [answer] if answer != [1] or kind != "tried" else [{}]
-    with pytest.raises(NoAnswer):
-        await bridge.tell(outbox.outcomes[0])
+    with pytest.raises(NoAnswerError):
+        await bridge.report_outcome(outbox.outcomes[0])
     assert (len(outbox.outcomes), seat.handled, seat.drafts, seat.log) == (1, [], [], [])
-    await bridge.tell(outbox.outcomes[0])
+    await bridge.report_outcome(outbox.outcomes[0])
     assert (outbox.outcomes, seat.handled, len(seat.drafts) + len(seat.log)) == ([], [("m-1", 2)], 1)
 
 
@@ -252,11 +256,11 @@ async def test_an_answer_of_somebody_else_lets_go_of_no_outcome(
 async def test_what_wants_no_answer_gets_none_and_an_interrupted_turn_is_not_acknowledged(
     seat: Seat, clock: FakeClock, tmp_path: Path
 ) -> None:
-    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
-    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="thanks", request=False))
-    outbox.put(Outcome(activity_id="m-2", kind="said", run=1, text=""))
-    outbox.put(Outcome(activity_id="m-3", kind="interrupted", run=1, text="the bridge was killed"))
-    await bridge.flush()
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="thanks", request=False))
+    outbox.add_outcome(TurnOutcome(activity_id="m-2", kind="said", run=1, text=""))
+    outbox.add_outcome(TurnOutcome(activity_id="m-3", kind="interrupted", run=1, text="the bridge was killed"))
+    await bridge.flush_outcomes()
     assert seat.drafts == []
     assert [id_ for id_, _ in seat.handled] == ["m-1", "m-2"]
     assert [row["error_detail"] for row in seat.log] == ["the bridge was killed"]
@@ -265,14 +269,14 @@ async def test_what_wants_no_answer_gets_none_and_an_interrupted_turn_is_not_ack
 
 @requirement("O2", "G17")
 async def test_no_message_is_begun_while_the_outbox_is_full(seat: Seat, clock: FakeClock, tmp_path: Path) -> None:
-    inbox = Inbox()
-    inbox.add(letter("w-1", activity_id="m-9"))
+    inbox = MergedInbox()
+    inbox.add_message(letter("w-1", activity_id="m-9"))
     bridge, outbox = bridge_of(tmp_path, seat, inbox, clock, outbox_messages=1)
-    outbox.put(FAILED)
-    next_one = asyncio.create_task(bridge._next())
+    outbox.add_outcome(FAILED)
+    next_one = asyncio.create_task(bridge._next_entry())
     await settle()
     await clock.advance(5)
     assert not next_one.done()
-    await bridge.tell(outbox.outcomes[0])
+    await bridge.report_outcome(outbox.outcomes[0])
     await clock.advance(5)
     assert (await bounded(next_one)).message.activity_id == "m-9"

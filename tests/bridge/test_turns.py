@@ -9,37 +9,37 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.agent.bridges.settings import BridgeWishes
-from molecule_core.agent.bridges.turns import Ended, Lock, Runner, why
-from molecule_core.ground.clock import SystemClock
+from molecule_core.agent.bridges.process_runner import ProcessLock, ProcessRunner, TurnResult, exit_reason
+from molecule_core.agent.bridges.settings import BridgeSettings
+from molecule_core.common.clock import SystemClock
 from tests.journeys.patience import eventually
 from tests.requirements import requirement
 from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 
 
-async def ran(place: Path, program: str, told: str = "", **wishes: float) -> Ended:
+async def ran(place: Path, program: str, told: str = "", **wishes: float) -> TurnResult:
     """The end of a turn of a Python program."""
     runner = runner_of(place, (sys.executable, "-c", program), **wishes)
     async with asyncio.timeout(PROCESS_START_SECONDS):
         return await runner.run("w-1_0", told.encode(), {"MOLECULE_KIND": "canvas_user"})
 
 
-def runner_of(place: Path, command: tuple[str, ...], **wishes: float) -> Runner:
+def runner_of(place: Path, command: tuple[str, ...], **wishes: float) -> ProcessRunner:
     """What runs a command."""
-    settings = BridgeWishes(**{"end_seconds": 1, **wishes})  # type: ignore[arg-type]
-    return Runner(command, {"PATH": os.defpath}, place, clock=SystemClock(), wishes=settings)
+    settings = BridgeSettings(**{"end_seconds": 1, **wishes})  # type: ignore[arg-type]
+    return ProcessRunner(command, {"PATH": os.defpath}, place, clock=SystemClock(), settings=settings)
 
 
 @requirement("G20")
 async def test_a_program_reads_the_message_and_what_it_prints_is_its_final_text(tmp_path: Path) -> None:
     program = "import os, sys; print('  ' + sys.stdin.read().upper() + os.environ['MOLECULE_KIND'] + '\\n')"
-    assert await ran(tmp_path, program, "hé ") == Ended("HÉ canvas_user")
+    assert await ran(tmp_path, program, "hé ") == TurnResult("HÉ canvas_user")
 
 
 @requirement("G20")
 async def test_a_program_that_fails_is_told_with_its_code_and_its_last_words(tmp_path: Path) -> None:
     program = "import sys; print('half'); print('first\\nno tea \\x1b[1mleft', file=sys.stderr); sys.exit(7)"
-    assert await ran(tmp_path, program) == Ended("half", "it ended with exit code 7: no tea [1mleft")
+    assert await ran(tmp_path, program) == TurnResult("half", "it ended with exit code 7: no tea [1mleft")
 
 
 async def test_a_program_that_a_signal_ends_is_told_with_its_name(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_program_that_a_signal_ends_is_told_with_its_name(tmp_path: Path
     ],
 )
 def test_every_end_has_words(code: int, said: str) -> None:
-    assert (why(code, ""), why(code, "no tea")) == (said, f"{said}: no tea")
+    assert (exit_reason(code, ""), exit_reason(code, "no tea")) == (said, f"{said}: no tea")
 
 
 @requirement("O2", "G20")
@@ -71,7 +71,7 @@ async def test_a_program_that_takes_too_long_is_ended_with_all_that_it_started(t
         "time.sleep(600)\n"
     )
     ended = await ran(tmp_path, program, turn_seconds=5, end_seconds=0.2)
-    assert ended == Ended("begun", "it did not end within 5 seconds")
+    assert ended == TurnResult("begun", "it did not end within 5 seconds")
     await gone(int(left.read_text()))
 
 
@@ -88,7 +88,7 @@ async def test_an_answer_is_not_lost_to_a_child_that_keeps_the_pipes_open(tmp_pa
         "sys.exit(int(sys.stdin.read()))\n"
     )
     try:
-        assert await ran(tmp_path, program, "0", end_seconds=0.3) == Ended("the answer")
+        assert await ran(tmp_path, program, "0", end_seconds=0.3) == TurnResult("the answer")
         assert (await ran(tmp_path, program, "4", end_seconds=0.3)).reason == "it ended with exit code 4"
     finally:
         if session:  # it has gone out of its group: that is no longer the bridge's
@@ -110,7 +110,7 @@ async def gone(pid: int) -> None:
 @requirement("O2", "G20")
 async def test_of_what_a_program_says_no_more_is_kept_than_an_answer_may_hold(tmp_path: Path) -> None:
     program = "import sys\nfor _ in range(300): sys.stdout.write('x' * 10_000)\n"
-    assert await ran(tmp_path, program, output_bytes=1234) == Ended("x" * 1234)
+    assert await ran(tmp_path, program, output_bytes=1234) == TurnResult("x" * 1234)
 
 
 @requirement("O2")
@@ -129,7 +129,7 @@ async def test_a_credential_in_a_complaint_is_not_told(tmp_path: Path) -> None:
 async def test_a_program_that_reads_nothing_and_one_that_is_not_there_are_no_fault_of_the_bridge(
     tmp_path: Path,
 ) -> None:
-    assert await ran(tmp_path, "print('done')", "x" * 2_000_000) == Ended("done")
+    assert await ran(tmp_path, "print('done')", "x" * 2_000_000) == TurnResult("done")
     ended = await runner_of(tmp_path, ("/nowhere/program",)).run("w-1_0", b"", {})
     assert ended.reason == "/nowhere/program could not be started: No such file or directory"
 
@@ -159,13 +159,13 @@ async def written(path: Path) -> str:
 
 @requirement("G17")
 async def test_a_program_that_a_killed_bridge_left_is_ended_before_the_next_turn(tmp_path: Path) -> None:
-    lock = Lock(tmp_path / ".bridge_turn_w-1_0")
-    assert lock.take()
+    lock = ProcessLock(tmp_path / ".bridge_turn_w-1_0")
+    assert lock.try_acquire()
     orphan = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "import time; time.sleep(600)", pass_fds=(lock.handle,), start_new_session=True
     )
-    lock.name(orphan.pid)
+    lock.write_holder(orphan.pid)
     os.close(lock.handle)  # as a kill -9 does, which unlocks nothing that somebody else has inherited
-    assert await ran(tmp_path, "print('next')") == Ended("next")
+    assert await ran(tmp_path, "print('next')") == TurnResult("next")
     async with asyncio.timeout(IN_PROCESS_SECONDS):
         assert await orphan.wait() == -9

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.canvas.stage import Stage
 from tests.journeys.patience import bounded
 from tests.threads.house import Engine, Item
@@ -23,7 +23,7 @@ async def start(stage: Stage, name: str, **wish: Any) -> tuple[Item, Engine]:
     return thread, engine
 
 
-def call(api: Api, thread: Item, verb: str, call_id: str, **body: Any) -> Coroutine[Any, Any, Item]:
+def call(api: ApiClient, thread: Item, verb: str, call_id: str, **body: Any) -> Coroutine[Any, Any, Item]:
     """A call of a collaboration tool, to be awaited."""
     return bounded(api.post(f"/threads/{thread['thread_id']}/agents/{verb}", {"call_id": call_id, **body}))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.wire.prompts import hash_of, tokens_of
+from molecule_core.wire.schemas.prompts import estimate_tokens, hash_text
 from tests.canvas.stage import Stage
 
 
@@ -13,14 +13,14 @@ async def tell_prompt(
     sections = [
         {
             **{"part": part, "kind": "file", "title": title, "source": f"file:{title}", "text": text},
-            **{"bytes": len(text.encode()), "tokens": tokens_of(len(text.encode())), "hash": hash_of(text)},
+            **{"bytes": len(text.encode()), "tokens": estimate_tokens(len(text.encode())), "hash": hash_text(text)},
         }
         for (part, title), text in texts.items()
     ]
     tokens = [int(str(each["tokens"])) for each in sections]
     build: dict[str, Any] = {"sections": sections, "trigger": {"kind": kind, "detail": detail}, "tokens": sum(tokens)}
     build |= {
-        "hash": hash_of("\n".join(texts.values())),
+        "hash": hash_text("\n".join(texts.values())),
         "budget": 1000,
         "warnings": ["team.md looks odd"],
     }

@@ -1,6 +1,6 @@
 """A company on a server: three teams, real rows, agents that a test plays by hand through the public API."""
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.running import Running, Seat
 
 TEAMS = {
@@ -18,7 +18,7 @@ class Stage:
         self.seats: dict[str, Seat] = {}
 
     @property
-    def admin(self) -> Api:
+    def admin(self) -> ApiClient:
         """A client of the admin."""
         return self.server.admin
 

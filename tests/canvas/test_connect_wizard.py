@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from molecule_core.wire.hosts import HOSTS
+from molecule_core.tools.host_config import HOSTS
 from tests.canvas.desk import Desk
 from tests.canvas.fingers import Fingers
 from tests.canvas.views import NARROW
@@ -83,7 +83,7 @@ async def test_each_host_shows_its_command_and_its_file_with_this_seats_values(e
     there = page.get_by_role("region", name="What to do there")
     for host in HOSTS:
         await there.get_by_label("It lives in").select_option(host.name)
-        if host.place:
+        if host.entry_path:
             command = there.get_by_role("region", name=f"for {host.title}")
             await expect(command).to_contain_text(
                 f"molecule connect {host.name} --workspace {seat['id']} --server http"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage

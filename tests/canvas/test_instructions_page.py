@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from molecule_core.instructions import seeds
+from molecule_core.instructions import builtin_templates
 from tests.canvas.axe import find_barriers
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
@@ -32,7 +32,7 @@ KINDS = (
 )
 FORMS = ("full", "compact", "delta")
 DEFAULTS = ("claude-code-default", "codex-default", "generic-mcp-default")
-NEWER = seeds.VERSION + 1
+NEWER = builtin_templates.BUILT_IN_VERSION + 1
 """The first version of its own that an organisation has of one of these."""
 # What a browser says by itself of a preview that is refused.
 REFUSED = "the server responded with a status of 422"
@@ -137,7 +137,7 @@ async def test_what_does_not_compile_is_shown_at_its_line_and_is_not_saved(desk:
     await page.get_by_role("button", name="Save a new version").click()
     await expect(page.get_by_role("group", name="Save").get_by_role("alert")).to_be_visible()
     (version,) = await desk.stage.admin.get(f"{await templates(desk.stage)}/codex-default/versions")
-    assert version["version"] == seeds.VERSION
+    assert version["version"] == builtin_templates.BUILT_IN_VERSION
     await text.fill("One.\nTwo, {kind}.")
     await expect(block).to_contain_text("Line 2: {kind} is plain text")
     await expect(text).not_to_have_attribute("aria-invalid", "true")
@@ -187,7 +187,7 @@ async def test_versions_are_tried_on_a_share_ended_and_restored_and_another_tab_
     await newer.get_by_role("button", name=f"Try version {NEWER}").click()
     for each in (page, other):
         entry = each.get_by_role("region", name="Templates").get_by_role("link", name="codex-default")
-        await expect(entry).to_contain_text(f"version {seeds.VERSION}, version {NEWER} on 25 %")
+        await expect(entry).to_contain_text(f"version {builtin_templates.BUILT_IN_VERSION}, version {NEWER} on 25 %")
     await newer.get_by_role("button", name=f"Changes in version {NEWER}").click()
     await expect(newer.get_by_role("region", name="Changes of docs")).to_contain_text(
         "added: Docs: {{ docs_url }}. Read"
@@ -197,11 +197,11 @@ async def test_versions_are_tried_on_a_share_ended_and_restored_and_another_tab_
     await page.get_by_role("tab", name="Versions").click()
     await newer.get_by_role("button", name="Put it in force").click()
     await expect(newer).to_contain_text("in force")
-    older = versions.filter(has_text=f"Version {seeds.VERSION}")
-    await older.get_by_role("button", name=f"Restore version {seeds.VERSION}").click()
+    older = versions.filter(has_text=f"Version {builtin_templates.BUILT_IN_VERSION}")
+    await older.get_by_role("button", name=f"Restore version {builtin_templates.BUILT_IN_VERSION}").click()
     await expect(older).to_contain_text("in force")
     row = (await stage.admin.get(f"{await templates(stage)}/codex-default"))["row"]
-    assert (row["template"]["version"], row["canary"]) == (seeds.VERSION, None)
+    assert (row["template"]["version"], row["canary"]) == (builtin_templates.BUILT_IN_VERSION, None)
 
 
 @requirement("C31", "I16")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage
@@ -308,4 +308,4 @@ async def test_a_tab_has_one_channel_whatever_is_opened_in_it(desk: Desk) -> Non
     await desk.tab(context, "/app/org")
     await expect(page.get_by_role("banner")).to_contain_text("Live")
     assert len(opened) == 2
-    assert desk.stage.server.server.live.count() == 2
+    assert desk.stage.server.server.live_hub.count_subscribers() == 2

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.canvas.chat import chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage, staged
@@ -33,7 +33,7 @@ async def freeze(stage: Stage, name: str) -> str:
     return await frozen_chain(stage.server, org_id, stage.seats[name].id)
 
 
-async def ticks_of(api: Api, workspace_id: str, activity_id: str) -> list[str]:
+async def ticks_of(api: ApiClient, workspace_id: str, activity_id: str) -> list[str]:
     """What became of a message, step by step."""
     answer = await api.get(f"/workspaces/{workspace_id}/messages/{activity_id}/ticks")
     return [each["tick"] for each in answer["ticks"]]

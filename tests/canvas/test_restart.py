@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.store.backup import back_up, restore
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.store.sqlite.backup import back_up_sqlite, restore_sqlite
 from proofs.harness.ports import free_port
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
@@ -126,7 +126,7 @@ async def test_after_a_restore_from_a_backup_the_page_shows_what_a_fresh_one_sho
         page, chat = await arrive(desk)
         await desk.stage.say("Lead", "said before the backup")
         await chat.shows("said before the backup")
-        await asyncio.to_thread(back_up, state, copy)
+        await asyncio.to_thread(back_up_sqlite, state, copy)
         await chat.write("asked after it")
         await desk.stage.say("Lead", "answered after it")
         await desk.stage.say("Writer", "news after it")
@@ -135,7 +135,7 @@ async def test_after_a_restore_from_a_backup_the_page_shows_what_a_fresh_one_sho
         await expect(page.get_by_role("link", name="Latecomer")).to_be_visible()
         await first.kill()
     clock = SystemClock()
-    await asyncio.to_thread(restore, copy, state, clock=clock, ids=Ids(clock, SystemRandomness()))
+    await asyncio.to_thread(restore_sqlite, copy, state, clock=clock, ids=IdGenerator(clock, SystemRandomness()))
     async with serving(state, port):
         again(desk.stage)
         await expect_live(page)

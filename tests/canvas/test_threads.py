@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from playwright.async_api import expect
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.canvas.conferring import BASE, HOSTILE, call, spawn, start
 from tests.canvas.desk import Desk
 from tests.requirements import requirement

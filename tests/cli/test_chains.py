@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from proofs.harness.ports import free_port
 from tests.journeys.loops import loop
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
@@ -31,10 +31,10 @@ async def chains(state: Path, port: int, *args: str, **env: str) -> tuple[int, s
         return code, (await process.output()).strip(), process.said.strip()
 
 
-async def seat(admin: Api, port: int, name: str) -> Seat:
+async def seat(admin: ApiClient, port: int, name: str) -> Seat:
     """A new workspace with its own client."""
     answer = await admin.post("/workspaces", {"name": name})
-    return Seat(answer, Api(f"http://127.0.0.1:{port}", answer["connection"]["auth_token"]))
+    return Seat(answer, ApiClient(f"http://127.0.0.1:{port}", answer["connection"]["auth_token"]))
 
 
 @requirement("M30")

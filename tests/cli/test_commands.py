@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from molecule_core.cli import VERBS
+from molecule_core.cli import COMMANDS
 from proofs.harness.ports import free_port
 from tests.engines import new_database
 from tests.journeys.processes import LISTENS, MOLECULE, client, environment, serving, started
@@ -88,7 +88,7 @@ async def test_help_names_every_verb_and_loads_none_of_them(state: Path, port: i
         said = await process.output()
 
     assert code == 0, process.said
-    assert all(f"  {verb} " in said for verb in VERBS)
+    assert all(f"  {verb} " in said for verb in COMMANDS)
     assert "loaded []" in said
 
 
@@ -97,7 +97,7 @@ async def test_a_server_that_starts_loads_nothing_that_only_some_clients_want(st
     some = ("asyncpg", "email", "httpx2", "multipart", "nats", "opentelemetry", "tomllib", "uvicorn", "websockets")
     program = (
         "import sys\n"
-        "import molecule_core.cli.serve, molecule_core.serving\n"
+        "import molecule_core.cli.serve, molecule_core.server.listener\n"
         f"print('loaded', [name for name in {some!r} if name in sys.modules])\n"
     )
     async with started(sys.executable, "-c", program, env=environment(state, port)) as process:
@@ -143,7 +143,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "agent": ["run"],
         "instructions": ["list", "show", "set", "restore", "check", "preview", "assign", "canary", "figures"],
     }
-    assert flags.keys() == VERBS.keys()
+    assert flags.keys() == COMMANDS.keys()
     for verb, wanted in flags.items():
         outcome = await run(verb, "--help")
         assert outcome.code == 0

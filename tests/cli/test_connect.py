@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.wire.hosts import HOSTS
+from molecule_core.tools.host_config import HOSTS
 from proofs.harness.ports import free_port
 from tests.cli.hosts import Home
 from tests.journeys.processes import client, serving
@@ -66,8 +66,8 @@ async def test_for_every_host_the_configuration_alone_is_printed_and_the_token_i
                 words = shlex.split(said.err.split("itself: ")[1].splitlines()[0])
                 assert words[:4] == ["claude", "mcp", "add-json", "molecule"]
                 assert json.loads(words[4]) == json.loads(said.out)["mcpServers"]["molecule"]
-            elif host.place:
-                assert "molecule" in json.loads(said.out)[host.place[0]]
+            elif host.entry_path:
+                assert "molecule" in json.loads(said.out)[host.entry_path[0]]
         (seat,) = await admin.get("/workspaces")
         assert (seat["name"], seat["runtime"]) == ("Ops", "claude-code")
         assert home.files() == {}

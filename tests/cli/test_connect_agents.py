@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client import jsonc
-from molecule_core.wire.hosts import HOSTS, Host, host_of
+from molecule_core.client import jsonc_edit
+from molecule_core.tools.host_config import HOSTS, Host, find_host
 from proofs.harness.ports import free_port
 from tests.agent.hosting import Agent
 from tests.agent.hosting import environment as agents_environment
@@ -39,8 +39,8 @@ def home(tmp_path: Path, port: int) -> Home:
 
 def entry_in(host: Host, text: str) -> tuple[list[str], dict[str, str]]:
     """The command and the environment that a host reads in its configuration."""
-    read: Any = tomllib.loads(text) if host.language == "toml" else jsonc.value_of(text)
-    for name in host.place:
+    read: Any = tomllib.loads(text) if host.language == "toml" else jsonc_edit.value_of(text)
+    for name in host.entry_path:
         read = read[name]
     if host.name == "opencode":
         return read["command"], read["environment"]
@@ -63,7 +63,7 @@ async def hosted(host: Host, text: str, folder: Path, **more: str) -> AsyncItera
 
 
 @requirement("G24", "C81")
-@pytest.mark.parametrize("host", [each for each in HOSTS if each.place], ids=lambda each: each.name)
+@pytest.mark.parametrize("host", [each for each in HOSTS if each.entry_path], ids=lambda each: each.name)
 async def test_what_is_applied_starts_an_agent_that_is_seen_with_its_tools_reads_and_answers(
     home: Home, port: int, host: Host
 ) -> None:
@@ -87,7 +87,7 @@ async def test_what_is_applied_starts_an_agent_that_is_seen_with_its_tools_reads
 
 @requirement("G24")
 async def test_one_host_process_carries_both_workspaces_that_were_connected(home: Home, port: int) -> None:
-    host = host_of("codex")
+    host = find_host("codex")
     assert host is not None
     async with serving(home.state, port), client(port) as admin:
         for name in ("One", "Two"):
@@ -104,7 +104,7 @@ async def test_one_host_process_carries_both_workspaces_that_were_connected(home
 @requirement("C81", "G24")
 async def test_what_the_page_says_works_by_hand_as_it_is_written(home: Home, port: int) -> None:
     on_path = {"HOME": str(home.folder), "PATH": f"{Path(MOLECULE).parent}:/usr/bin:/bin"}
-    host = host_of("cursor")
+    host = find_host("cursor")
     assert host is not None
     async with serving(home.state, port), client(port) as admin:
         seat = await admin.post("/workspaces", {"name": "Ops"})
@@ -121,7 +121,7 @@ async def test_what_the_page_says_works_by_hand_as_it_is_written(home: Home, por
 
 @requirement("C81", "G24", "O3")
 async def test_the_pages_one_command_works_as_it_is_written_when_the_token_is_pasted(home: Home, port: int) -> None:
-    host = host_of("claude-code")
+    host = find_host("claude-code")
     assert host is not None
     async with serving(home.state, port), client(port) as admin:
         seat = await admin.post("/workspaces", {"name": "Ops"})

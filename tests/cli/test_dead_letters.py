@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from proofs.harness.ports import free_port
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
@@ -26,7 +26,7 @@ async def letters(state: Path, port: int, *args: str) -> tuple[int, str, str]:
         return code, (await process.output()).strip(), process.said.strip()
 
 
-async def dead(admin: Api, seat: str, text: str) -> str:
+async def dead(admin: ApiClient, seat: str, text: str) -> str:
     """A message whose life is over."""
     message = {"role": "user", "parts": [{"kind": "text", "text": text}]}
     body = {"method": "message/send", "params": {"message": message, "expires_in_seconds": 1}}

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from molecule_core.cli import molecule
-from molecule_core.wire.delegations import DelegationFact, Progress
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.tools.spec import ToolError
+from molecule_core.wire.schemas.delegations import DelegationProgress, DelegationTimelineEntry
 from tests.clocks import FakeClock
 from tests.requirements import requirement
 from tests.tools.boards import behind_a_socket
@@ -113,10 +113,10 @@ async def test_to_wait_and_not_to_wait_is_called_wrongly(board: Board, shell: Sh
 async def test_a_status_shows_the_time_line_the_progress_and_the_whole_result(board: Board, shell: Shell) -> None:
     at = "2026-11-22T10:00:00.000000Z"
     board.timeline = (
-        DelegationFact(at, "begun", "pending", "waiting", 0, False, None),
-        DelegationFact(at, "answered", "completed", "ended", 1, True, "too\nlate"),
+        DelegationTimelineEntry(at, "begun", "pending", "waiting", 0, False, None),
+        DelegationTimelineEntry(at, "answered", "completed", "ended", 1, True, "too\nlate"),
     )
-    board.progress = Progress(at, "boils water", [], "soon", 40)
+    board.progress = DelegationProgress(at, "boils water", [], "soon", 40)
     board.move("completed", "ended", result="tea " * 1000)
     said = await shell("status", TASK)
     assert said.exit_code == 0

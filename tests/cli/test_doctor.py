@@ -9,13 +9,13 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from molecule_core.cli import examine
-from molecule_core.cli.options import BACKUP_STAMP
-from molecule_core.ground.clock import DAY, SECOND
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.settings import Settings
-from molecule_core.store.backup import Facts, facts_of
+from molecule_core.cli import _doctor_checks
+from molecule_core.cli._options import BACKUP_STAMP
+from molecule_core.common.clock import DAY, SECOND
+from molecule_core.common.limits import Limits
+from molecule_core.common.settings import Settings
 from molecule_core.store.database import SCHEMA_VERSION
+from molecule_core.store.sqlite.backup import StoreInfo, read_store_info
 from proofs.harness.ports import free_port
 from tests.clocks import FakeClock
 from tests.elsewhere import other_server
@@ -123,25 +123,25 @@ async def test_doctor_knows_another_web_server_at_the_port_for_what_it_is(state:
 
 @requirement("O8")
 def test_an_old_python_and_an_old_sqlite_are_seen() -> None:
-    assert [examine.check_python(each).advice != "" for each in ((3, 10, 9), (3, 11, 0), (4, 0, 0))] == [
+    assert [_doctor_checks.check_python(each).advice != "" for each in ((3, 10, 9), (3, 11, 0), (4, 0, 0))] == [
         True,
         False,
         False,
     ]
-    assert not examine.check_python().advice
-    assert [examine.check_sqlite(each).advice != "" for each in ("3.40.1", "3.51.2", "3.51.3", "3.54.0")] == [
+    assert not _doctor_checks.check_python().advice
+    assert [_doctor_checks.check_sqlite(each).advice != "" for each in ("3.40.1", "3.51.2", "3.51.3", "3.54.0")] == [
         *(True, True, False, False),
     ]
-    assert not examine.check_sqlite().advice
+    assert not _doctor_checks.check_sqlite().advice
 
 
 @requirement("O8")
 def test_a_full_disk_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not examine.check_disk(tmp_path / "not" / "yet").advice
+    assert not _doctor_checks.check_disk(tmp_path / "not" / "yet").advice
     full = os.statvfs_result([4096, 4096, 10, 10, 10, 0, 0, 0, 0, 255])
     monkeypatch.setattr("shutil.os.statvfs", lambda _path: full)
-    found = examine.check_disk(tmp_path)
-    assert (found.seen, found.advice != "") == ("0 MiB free", True)
+    found = _doctor_checks.check_disk(tmp_path)
+    assert (found.observed, found.advice != "") == ("0 MiB free", True)
 
 
 @requirement("O8")
@@ -149,23 +149,23 @@ def test_a_clock_that_went_back_is_seen(tmp_path: Path) -> None:
     clock, file = FakeClock(), tmp_path / "molecule.db"
     file.touch()
     os.utime(file, (clock.now() // SECOND, clock.now() // SECOND))
-    assert not examine.check_clock(tmp_path, clock).advice
+    assert not _doctor_checks.check_clock(tmp_path, clock).advice
     clock.at -= 3600 * SECOND
-    late = examine.check_clock(tmp_path, clock)
-    assert "3,600 s behind" in late.seen
+    late = _doctor_checks.check_clock(tmp_path, clock)
+    assert "3,600 s behind" in late.observed
     assert late.advice
     clock.at = 0
-    assert examine.check_clock(tmp_path, clock).advice
-    assert not examine.check_clock(tmp_path / "nowhere", FakeClock()).advice
+    assert _doctor_checks.check_clock(tmp_path, clock).advice
+    assert not _doctor_checks.check_clock(tmp_path / "nowhere", FakeClock()).advice
 
 
 @requirement("O8", "O2")
 def test_too_few_open_files_are_seen() -> None:
     usual, many = Settings(), Settings(limits=Limits(connections=50_000))
-    assert [examine.check_files(usual, most).advice != "" for most in (256, 1024, 4096, 1 << 20)] == [
+    assert [_doctor_checks.check_files(usual, most).advice != "" for most in (256, 1024, 4096, 1 << 20)] == [
         *(True, True, False, False),
     ]
-    advice = examine.check_files(many, 20_000).advice
+    advice = _doctor_checks.check_files(many, 20_000).advice
     assert "LimitNOFILE=50256" in advice
     assert "MOLECULE_LIMIT_CONNECTIONS=19744" in advice
 
@@ -190,69 +190,69 @@ def test_too_few_open_files_are_seen() -> None:
     ],
 )
 def test_an_address_that_cannot_be_one_is_seen(url: str, good: bool) -> None:
-    found = examine.check_url(Settings(public_url=url))
+    found = _doctor_checks.check_url(Settings(public_url=url))
     assert (found.advice == "") is good, found
-    assert "secret" not in found.seen
+    assert "secret" not in found.observed
 
 
 @requirement("O1", "O8")
 def test_a_page_that_is_not_built_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert examine.check_canvas() == ("canvas", "built", "")
-    monkeypatch.setattr("molecule_core.cli.examine.resources.files", lambda _: tmp_path)
-    assert "scripts/canvas build" in examine.check_canvas().advice
+    assert _doctor_checks.check_canvas() == ("canvas", "built", "")
+    monkeypatch.setattr("molecule_core.cli._doctor_checks.resources.files", lambda _: tmp_path)
+    assert "scripts/canvas build" in _doctor_checks.check_canvas().advice
 
 
 @requirement("O8", "O6")
 async def test_a_store_that_will_be_brought_forward_is_told_and_a_newer_one_is_wrong(tmp_path: Path) -> None:
     settings = Settings(state_dir=str(tmp_path))
-    assert examine.check_store(settings)[0].advice == ""
+    assert _doctor_checks.check_store(settings)[0].advice == ""
     await write_release("sqlite", str(tmp_path / "molecule.db"), 1, rows_of(1, 100))
-    found, facts = examine.check_store(settings)
-    assert (found.advice, facts) == ("", Facts(1, 1))
-    assert f"brings it to {SCHEMA_VERSION}" in found.seen
+    found, facts = _doctor_checks.check_store(settings)
+    assert (found.advice, facts) == ("", StoreInfo(1, 1))
+    assert f"brings it to {SCHEMA_VERSION}" in found.observed
     async with bench_on("sqlite", str(tmp_path / "molecule.db")) as bench:
         await bench.run(write(("set_meta", {"name": "schema", "value": str(SCHEMA_VERSION + 1)})))
-    assert "newer Molecule" in examine.check_store(settings)[0].seen
-    assert facts_of(tmp_path / "molecule.db").schema == SCHEMA_VERSION + 1
+    assert "newer Molecule" in _doctor_checks.check_store(settings)[0].observed
+    assert read_store_info(tmp_path / "molecule.db").schema == SCHEMA_VERSION + 1
 
 
 @requirement("O8")
 def test_a_database_is_looked_at_by_what_it_says(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place = asyncio.run(new_database(postgres))
     settings = Settings(database=place)
-    found, facts = examine.check_store(settings)
+    found, facts = _doctor_checks.check_store(settings)
     assert (found.advice, facts) == ("", None)
-    assert "empty" in found.seen
+    assert "empty" in found.observed
     asyncio.run(write_release("postgres", place, 2, rows_of(2, 100)))
-    found, facts = examine.check_store(settings)
-    assert (found.advice, facts) == ("", Facts(2, 1))
+    found, facts = _doctor_checks.check_store(settings)
+    assert (found.advice, facts) == ("", StoreInfo(2, 1))
     with monkeypatch.context() as patch:
-        patch.setattr(examine, "_OLDEST_POSTGRES", 99)
-        assert "upgrade it to 99" in examine.check_store(settings)[0].advice
+        patch.setattr(_doctor_checks, "_MIN_POSTGRES", 99)
+        assert "upgrade it to 99" in _doctor_checks.check_store(settings)[0].advice
     with monkeypatch.context() as patch:
-        patch.setattr(examine, "_LEAST_CONNECTIONS", 10_000)
-        assert "max_connections" in examine.check_store(settings)[0].advice
+        patch.setattr(_doctor_checks, "_MIN_CONNECTIONS", 10_000)
+        assert "max_connections" in _doctor_checks.check_store(settings)[0].advice
     with monkeypatch.context() as patch:
-        patch.setattr(examine, "SCHEMA_VERSION", 1)
-        newer = examine.check_store(settings)[0]
-        assert "newer Molecule" in newer.seen
+        patch.setattr(_doctor_checks, "SCHEMA_VERSION", 1)
+        newer = _doctor_checks.check_store(settings)[0]
+        assert "newer Molecule" in newer.observed
         assert "molecule restore" in newer.advice
-    gone = examine.check_store(Settings(database="postgresql://127.0.0.1:1/nothing"))[0]
-    assert "does not answer" in gone.seen
+    gone = _doctor_checks.check_store(Settings(database="postgresql://127.0.0.1:1/nothing"))[0]
+    assert "does not answer" in gone.observed
 
 
 @requirement("O8", "O5")
 def test_a_store_without_a_recent_backup_is_seen(tmp_path: Path) -> None:
     clock, settings = FakeClock(), Settings(state_dir=str(tmp_path))
-    young, old = Facts(3, clock.now() - 2 * DAY), Facts(3, clock.now() - 20 * DAY)
-    looks = [examine.check_backup(settings, facts, clock).advice != "" for facts in (None, young, old)]
+    young, old = StoreInfo(3, clock.now() - 2 * DAY), StoreInfo(3, clock.now() - 20 * DAY)
+    looks = [_doctor_checks.check_backup(settings, facts, clock).advice != "" for facts in (None, young, old)]
     assert looks == [False, False, True]
     stamp = tmp_path / BACKUP_STAMP
     stamp.touch()
     for days, late in ((0, False), (7, False), (9, True)):
         at = clock.now() // SECOND - days * 86_400
         os.utime(stamp, (at, at))
-        assert (examine.check_backup(settings, old, clock).advice != "") is late, days
+        assert (_doctor_checks.check_backup(settings, old, clock).advice != "") is late, days
 
 
 @requirement("O8")
@@ -263,9 +263,9 @@ async def test_a_port_that_somebody_else_has_is_told_from_a_server_that_is_down(
         port = other.getsockname()[1]
         quiet = msgspec.structs.replace(Settings(), port=port)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(examine, "_ANSWER_SECONDS", 0.2)
-            found = await asyncio.to_thread(examine.check_server, quiet)
-    assert "is taken" in found.seen
+            patch.setattr(_doctor_checks, "_TIMEOUT_SECONDS", 0.2)
+            found = await asyncio.to_thread(_doctor_checks.check_server, quiet)
+    assert "is taken" in found.observed
     assert str(port) in found.advice
-    free = await asyncio.to_thread(examine.check_server, Settings(port=free_port()))
+    free = await asyncio.to_thread(_doctor_checks.check_server, Settings(port=free_port()))
     assert "molecule serve" in free.advice

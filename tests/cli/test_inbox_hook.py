@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.cli.inbox_hook import plain, seats_of, told
+from molecule_core.cli.inbox_hook import configured_workspaces, describe_mail, sanitize_name
 from proofs.harness.ports import free_port
 from tests.cli.hosts import Home
 from tests.journeys.processes import client, serving, started
@@ -132,7 +132,7 @@ async def test_a_server_that_is_down_deaf_or_somebody_else_is_passed_over_in_sil
 
 @requirement("G15h")
 async def test_it_loads_nothing_heavy_because_it_runs_before_every_prompt() -> None:
-    heavy = ("asyncio", "httpx2", "apsw", "uvicorn", "molecule_core.server", "molecule_core.client.api")
+    heavy = ("asyncio", "httpx2", "apsw", "uvicorn", "molecule_core.server.composition", "molecule_core.client.api")
     program = (
         "import os, sys\n"
         f"os._exit = lambda code: print('loaded', [name for name in {heavy!r} if name in sys.modules])\n"
@@ -153,18 +153,18 @@ def test_names_that_others_chose_cannot_look_like_anything_else() -> None:
         "oldest_at": None,
         "senders": [{"workspace_id": str(n), "name": f"{n}" + NASTY * 9, "count": 1} for n in range(7)],
     }
-    line = told(mail)
+    line = describe_mail(mail)
     assert len(line.splitlines()) == 1
     assert not any(sign in line for sign in "<>`\u202e")
     assert "2 others" in line
     assert len(line) < 500
-    assert plain("Ops") == "Ops"
+    assert sanitize_name("Ops") == "Ops"
 
 
 @requirement("G15h")
 @pytest.mark.parametrize("mail", [None, [], {}, {"waiting": "x"}, {"waiting": 2, "senders": [None]}, {"waiting": 1}, 5])
 def test_an_answer_of_another_shape_says_nothing(mail: object) -> None:
-    assert told(mail) == ""
+    assert describe_mail(mail) == ""
 
 
 @requirement("G15h")
@@ -172,4 +172,4 @@ def test_an_answer_of_another_shape_says_nothing(mail: object) -> None:
 def test_a_file_without_our_entry_names_no_seat(tmp_path: Path, text: str) -> None:
     file = tmp_path / "file"
     file.write_text(text)
-    assert seats_of(file) == []
+    assert configured_workspaces(file) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.instructions.seeds import VERSION
+from molecule_core.instructions.builtin_templates import BUILT_IN_VERSION
 from proofs.harness.ports import free_port
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
@@ -40,7 +40,7 @@ async def test_a_person_lists_writes_tries_and_chooses_templates(state: Path, po
 
         code, out, _ = await instructions(state, port, "list")
         assert code == 0
-        assert out.splitlines()[1] == f"codex-default  version {VERSION}  built in  chosen by 0, default for 1"
+        assert out.splitlines()[1] == f"codex-default  version {BUILT_IN_VERSION}  built in  chosen by 0, default for 1"
 
         code, out, said = await instructions(state, port, "check", str(draft))
         assert (code, "it can be saved" in out) == (0, True)
@@ -70,7 +70,7 @@ async def test_a_person_lists_writes_tries_and_chooses_templates(state: Path, po
         assert "Ops is told with workspace:" in told[1]
         assert (await instructions(state, port, "assign", "Ops", "--none"))[
             1
-        ] == f"Ops is told with codex-default version {VERSION}"
+        ] == f"Ops is told with codex-default version {BUILT_IN_VERSION}"
 
         code, _, said = await instructions(state, port, "assign", "Ops")
         assert (code, "exactly one of them" in said) == (2, True)

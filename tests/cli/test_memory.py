@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from proofs.harness.ports import free_port
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
@@ -34,7 +34,7 @@ async def test_a_person_lists_searches_and_has_forgotten_what_an_agent_remembers
     async with serving(state, port), client(port) as admin:
         answer = await admin.post("/workspaces", {"name": "Ops"})
         path = f"/workspaces/{answer['id']}"
-        async with Api(f"http://127.0.0.1:{port}", answer["connection"]["auth_token"]) as agent:
+        async with ApiClient(f"http://127.0.0.1:{port}", answer["connection"]["auth_token"]) as agent:
             first = await agent.post(f"{path}/memories", {"content": "The kiwi\nis \x1b[31m ripe", "scope": "TEAM"})
             await agent.post(f"{path}/memories", {"content": "the plum is not", "namespace": "garden"})
             await agent.post(f"{path}/memory", {"key": "turn", "value": {"of": "Ada"}, "ttl_seconds": 60})

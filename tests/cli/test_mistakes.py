@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.client.api import Api, NoAnswer
-from molecule_core.client.quick import ask
+from molecule_core.client.api import ApiClient, NoAnswerError
+from molecule_core.client.one_shot import get_json
 from proofs.harness.ports import free_port
 from tests.elsewhere import other_server
 from tests.journeys.processes import MOLECULE, environment, serving, started
@@ -56,16 +56,16 @@ async def test_an_address_on_the_command_line_that_is_none_is_told(tmp_path: Pat
 @requirement("G7")
 @pytest.mark.parametrize("url", ["http://999.1.1.1", "http://[zz]", "http://localhost:80a"])
 async def test_an_address_that_only_looks_like_one_is_a_server_that_is_not_there(url: str) -> None:
-    async with Api(url, "a-token") as api:
-        with pytest.raises(NoAnswer, match="Invalid"):
+    async with ApiClient(url, "a-token") as api:
+        with pytest.raises(NoAnswerError, match="Invalid"):
             await api.get("/health")
-        with pytest.raises(NoAnswer, match="Invalid"):
+        with pytest.raises(NoAnswerError, match="Invalid"):
             await anext(api.events())
 
 
 @requirement("O1")
 def test_a_hook_says_nothing_of_an_address_that_is_none() -> None:
-    assert ask("http://[::1", "/workspaces/w-1/waiting", "a-token", 1.0) is None
+    assert get_json("http://[::1", "/workspaces/w-1/waiting", "a-token", 1.0) is None
 
 
 NO_TEXT = "caf\udce9"  # as Python has the bytes of a terminal that is set to Latin-1

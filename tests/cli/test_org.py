@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.client.org_file import parse
+from molecule_core.client.org_file import parse_org_file
 from proofs.harness.ports import free_port
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
@@ -89,7 +89,7 @@ async def test_a_file_is_planned_applied_and_written_down_again(
             assert (await agent.get(f"/workspaces/{rows['Dev']['id']}"))["broadcast_enabled"] is True
 
         code, exported, _ = await org(state, port, "export", "--org", "Acme")
-        assert (code, parse(exported)) == (0, parse(COMPANY))
+        assert (code, parse_org_file(exported)) == (0, parse_org_file(COMPANY))
         assert "mol_" not in exported
         assert tomllib.loads(exported)["seat"][0]["key"] == "lead"
 
@@ -140,7 +140,7 @@ async def test_an_owner_uses_a_token_of_their_own(state: Path, port: int, file: 
         address = f"http://127.0.0.1:{port}"
         assert (await org(state, port, "apply", file, "--url", address, **token))[0] == 0
         code, out, _ = await org(state, port, "export", "--url", address, **token)
-        assert (code, parse(out)) == (0, parse(COMPANY))
+        assert (code, parse_org_file(out)) == (0, parse_org_file(COMPANY))
         code, _, err = await org(state, port, "plan", file, "--org", "Default", "--url", address, **token)
         assert (code, "this token is for 'Acme', not for 'Default'" in err) == (1, True)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.cli import VERBS
-from molecule_core.wire.tools import TOOLS
+from molecule_core.cli import COMMANDS
+from molecule_core.tools.registry import TOOLS
 from tests.elsewhere import leading_to, other_server
 from tests.journeys.processes import MOLECULE, ROOT, environment
 from tests.requirements import requirement
@@ -176,7 +176,7 @@ async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine
     code, out, _ = await molecule(tmp_path, "tool", "--list", env={})
     assert code == 0
     for spec in TOOLS:
-        assert f"{spec.name}: {spec.short}" in out
+        assert f"{spec.name}: {spec.summary}" in out
         assert all(f"    {name}" in out for name in spec.input_schema["properties"])
 
 
@@ -184,4 +184,4 @@ async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine
 def test_every_word_that_the_registry_gives_to_a_tool_is_a_verb_of_the_command(engine: str) -> None:
     words = {spec.cli.split()[0] for spec in TOOLS if spec.cli}
     assert words == {"peers", "info", "reply", "decline", "delegate", "status", "cancel", "approvals"}
-    assert words <= set(VERBS)
+    assert words <= set(COMMANDS)

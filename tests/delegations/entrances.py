@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from molecule_core.cli import molecule
 from molecule_core.client.api import ApiError
-from molecule_core.ground.errors import MoleculeError
+from molecule_core.common.errors import MoleculeError
 from tests.answers.office import Office
 from tests.delegations.work import row_of
 from tests.endpoint.hosts import Era, hosted
@@ -459,7 +459,7 @@ class Giving:
 
         async def look() -> bool:
             await self.office.clock.advance(0)
-            return (await row_of(self.office, begun.delegation_id)).status.ended
+            return (await row_of(self.office, begun.delegation_id)).status.is_ended
 
         await eventually(look, bool)
         return await self.seen(who, begun)

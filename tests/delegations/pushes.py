@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from molecule_core.common.clock import SECOND
 from molecule_core.delegations.model import Delegation
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages import facts
-from molecule_core.store.database import Followed, Step
+from molecule_core.messages import events
+from molecule_core.store.database import Changes, StepRequest
 from tests.answers.office import Office
 from tests.delegations.work import begin, row_of, told_of
 from tests.delivery.agents import Pushed
@@ -17,14 +17,14 @@ from tests.running import Seat
 
 URL = "https://ops.example/a2a"
 KINDS = (
-    facts.Handed,
-    facts.Returned,
-    facts.Delayed,
-    facts.Unsure,
-    facts.Accepted,
-    facts.Answered,
-    facts.Progressed,
-    facts.GivenUp,
+    events.MessagesDelivered,
+    events.MessagesReleased,
+    events.PushDeferred,
+    events.PushOutcomeUnknown,
+    events.PushAccepted,
+    events.MessageAnswered,
+    events.ProgressReported,
+    events.DeliveryFailed,
 )
 
 
@@ -62,7 +62,7 @@ class Team(NamedTuple):
             await self.office.clock.advance(0)
             return await self.row(delegation_id)
 
-        return await eventually(look, lambda row: row.status.ended)
+        return await eventually(look, lambda row: row.status.is_ended)
 
     def pushes_of(self, delegation_id: str) -> int:
         """How often it was sent."""
@@ -105,12 +105,12 @@ def listen(office: Office) -> list[Any]:
     """Everything that rises from now on."""
     found: list[Any] = []
 
-    def follow(_org_id: str, fact: Any) -> Generator[Step, Any, Followed]:
+    def follow(_org_id: str, fact: Any) -> Generator[StepRequest, Any, Changes]:
         yield from ()
-        return Followed(then=lambda: found.append(fact))
+        return Changes(after_commit=lambda: found.append(fact))
 
     for kind in KINDS:
-        office.server.server.store.followers.follow(kind, "a test", follow)
+        office.server.server.store.subscribers.subscribe(kind, "a test", follow)
     return found
 
 

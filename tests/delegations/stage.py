@@ -11,29 +11,29 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.delegations.hearing import Hearing
-from molecule_core.delegations.model import DELEGATION, Begin, Delegation, Noted
+from molecule_core.common.errors import MoleculeError
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import DelegationMeter
+from molecule_core.delegations.model import DELEGATION, Delegation, DelegationRequest, TimelineRow
 from molecule_core.delegations.rules import OUTCOMES
-from molecule_core.delegations.steps import Ends
+from molecule_core.delegations.subscribers import DelegationSubscriber
+from molecule_core.delegations.transitions import DelegationCloser
 from molecule_core.delegations.writer import DelegationWriter
-from molecule_core.ground.errors import MoleculeError
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.metrics import DelegationMeter
-from molecule_core.messages import facts
-from molecule_core.messages.askers import Askers
-from molecule_core.messages.handing import Handing
-from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import Filters, Sender
-from molecule_core.messages.obligations import Asked
-from molecule_core.messages.outcomes import Outcomes
-from molecule_core.messages.owing import Owing
-from molecule_core.messages.pushed import Push, Room
-from molecule_core.messages.pushing import Pushing
-from molecule_core.messages.replies import Replies
-from molecule_core.messages.results import Results
+from molecule_core.messages import events
+from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
+from molecule_core.messages.delivery.push_claims import PushClaims
+from molecule_core.messages.delivery.push_results import PushResultRecorder
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery_state import PushAttempt, PushCapacity
+from molecule_core.messages.inbox.claims import InboxClaims
+from molecule_core.messages.model import ActivityFilters, Sender
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.obligations.model import InboundMessage
+from molecule_core.messages.replies import ReplyWriter
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import PUSH, SeatsGone, Status
-from molecule_core.store.database import Command, Decision, WriteSet
+from molecule_core.org.model import PUSH, WorkspacesRemoved, WorkspaceStatus
+from molecule_core.store.database import Command, CommandSteps, WriteSet
 from tests.clocks import SeededRandomness, settle
 from tests.engines import Engine
 from tests.rules.test_inbox_machine import World, world_on
@@ -48,10 +48,10 @@ def by(workspace_id: str) -> Sender:
     return Sender(f"workspace:{workspace_id}", workspace_id, None, None)
 
 
-def asked(source: str, target: str, task: str = "sort the mail", **more: Any) -> Begin:
+def asked(source: str, target: str, task: str = "sort the mail", **more: Any) -> DelegationRequest:
     """What a workspace wants done by another one."""
     parts = [{"kind": "text", "text": task}]
-    return Begin(source_id=source, target_id=target, parts=parts, task=task, sender=by(source), **more)
+    return DelegationRequest(source_id=source, target_id=target, parts=parts, task=task, sender=by(source), **more)
 
 
 class Stage:
@@ -60,30 +60,30 @@ class Stage:
     def __init__(self, world: World) -> None:
         self.world, self.store = world, world.store
         store, org, clock, ids, limits = world.store, world.org, world.clock, world.ids, world.handing._limits
-        owing = Owing(clock, limits)
-        self.writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, owing=owing)
-        self.handing = Handing(store, org, world.wakeups, world.reader, owing, clock=clock, limits=limits)
-        self.replies = Replies(store, org, self.writer, self.handing, owing, clock=clock, ids=ids)
-        results = Results(owing, clock=clock, ids=ids)
-        askers = Askers(store, org, world.wakeups, results, clock=clock, ids=ids, limits=limits)
-        letters, bits = Letters(store, org, askers, clock=clock), SeededRandomness(7)
+        owing = ObligationLedger(clock, limits)
+        self.writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, ledger=owing)
+        self.handing = InboxClaims(store, org, world.wakeups, world.reader, owing, clock=clock, limits=limits)
+        self.replies = ReplyWriter(store, org, self.writer, self.handing, owing, clock=clock, ids=ids)
+        results = DelegationMessages(owing, clock=clock, ids=ids)
+        askers = ReplyWaiters(store, org, world.wakeups, results, clock=clock, ids=ids, limits=limits)
+        letters, bits = DeadLetterWriter(store, org, askers, clock=clock), SeededRandomness(7)
         means = (org, letters, askers, owing)
-        outcomes = Outcomes(*means, clock=clock, ids=ids, randomness=bits, limits=limits)
-        self.pushing = Pushing(store, org, outcomes, owing, clock=clock, limits=limits)
-        ends = Ends(org, results, DelegationMeter(OUTCOMES), history=True)
+        outcomes = PushResultRecorder(*means, clock=clock, ids=ids, randomness=bits, limits=limits)
+        self.pushing = PushClaims(store, org, outcomes, owing, clock=clock, limits=limits)
+        ends = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)
-        hearing, follow = Hearing(org, ends, limits), store.followers.follow
+        hearing, follow = DelegationSubscriber(org, ends, limits), store.subscribers.follow
         heard = {
-            facts.Handed: hearing.handed,
-            facts.Returned: hearing.returned,
-            facts.Delayed: hearing.delayed,
-            facts.Unsure: hearing.unsure,
-            facts.Accepted: hearing.accepted,
-            facts.Answered: hearing.answered,
-            facts.Progressed: hearing.progressed,
-            facts.GivenUp: hearing.given_up,
-            SeatsGone: hearing.seats_gone,
+            events.MessagesDelivered: hearing.on_delivered,
+            events.MessagesReleased: hearing.on_released,
+            events.PushDeferred: hearing.on_push_deferred,
+            events.PushOutcomeUnknown: hearing.on_push_outcome_unknown,
+            events.PushAccepted: hearing.on_push_accepted,
+            events.MessageAnswered: hearing.on_answered,
+            events.ProgressReported: hearing.on_progress,
+            events.DeliveryFailed: hearing.on_delivery_failed,
+            WorkspacesRemoved: hearing.on_workspaces_removed,
         }
         for fact, follower in heard.items():
             follow(fact, f"delegations.{fact.__name__}", follower)
@@ -100,25 +100,29 @@ class Stage:
 
     def pushed_to(self, workspace_id: str) -> None:
         """From now on the server sends to this one, as much as there is."""
-        seat = self.world.org.living(workspace_id)
-        self.world.registry.put(replace(seat, delivery_mode=PUSH, url="https://ops.example", max_concurrent_tasks=9))
+        seat = self.world.org.active_workspace(workspace_id)
+        self.world.registry.put_workspace(
+            replace(seat, delivery_mode=PUSH, url="https://ops.example", max_concurrent_tasks=9)
+        )
 
-    async def sends(self, row: Delegation, most: int = 9) -> list[Push]:
+    async def sends(self, row: Delegation, most: int = 9) -> list[PushAttempt]:
         """The server sends what there is for its target."""
-        return (await self.pushing.take(row.org_id, row.target_id, Room(capacity=9, most=most))).pushes
+        return (
+            await self.pushing.claim_batch(row.org_id, row.target_id, PushCapacity(max_concurrent=9, max_new=most))
+        ).pushes
 
     async def removes(self, workspace_id: str) -> None:
         """A workspace is removed, as the tree does it."""
-        seat = self.world.org.living(workspace_id)
+        seat = self.world.org.active_workspace(workspace_id)
         now = self.world.clock.now()
-        gone = replace(seat, status=Status.REMOVED, removed_at=now)
+        gone = replace(seat, status=WorkspaceStatus.REMOVED, removed_at=now)
 
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
-            put = partial(self.world.registry.put, gone)
-            return WriteSet(None, [], then=put, facts=[SeatsGone((gone.id,), now)])
+            put = partial(self.world.registry.put_workspace, gone)
+            return WriteSet(None, [], after_commit=put, domain_events=[WorkspacesRemoved((gone.id,), now)])
 
-        await self.store.run(Command(seat.org_id, (), decide, alone=True))
+        await self.store.run(Command(seat.org_id, (), decide, exclusive=True))
 
     async def fire(self) -> None:
         """The timers of delegations that are due go off, until none is."""
@@ -154,12 +158,12 @@ class Stage:
 
     async def row(self, row: Delegation) -> Delegation:
         """A delegation as it is committed."""
-        return Delegation.of((await self.store.rows("delegation", {"org_id": row.org_id, "id": row.id}))[0])
+        return Delegation.from_row((await self.store.rows("delegation", {"org_id": row.org_id, "id": row.id}))[0])
 
-    async def line(self, row: Delegation) -> list[Noted]:
+    async def line(self, row: Delegation) -> list[TimelineRow]:
         """Its time line."""
         wish = {"org_id": row.org_id, "delegation_id": row.id, "count": 10_000}
-        return [Noted(*each) for each in await self.store.rows("delegation_facts_of", wish)]
+        return [TimelineRow(*each) for each in await self.store.rows("delegation_facts_of", wish)]
 
     async def told(self, org_id: str) -> list[tuple[str, str, str, dict[str, Any]]]:
         """The events of an organisation: name, sort and id of what it is about, what is said."""
@@ -174,13 +178,13 @@ class Stage:
 
     async def results(self, row: Delegation) -> list[Any]:
         """The rows in the log of its source that bring its result."""
-        rows = await self.world.reader.after(row.source_id, 0, Filters(), 1000)
+        rows = await self.world.reader.list_after(row.source_id, 0, ActivityFilters(), 1000)
         return [each for each in rows if each.kind == "delegation_result" and row.id in (each.request_body or "")]
 
     async def handle(self, row: Delegation) -> str:
         """What names its message in an answer."""
         found = await self.store.rows("asked", {"workspace_id": row.target_id, "seq": row.message_seq})
-        return Asked(*found[0]).handle
+        return InboundMessage(*found[0]).handle
 
     async def owed(self, row: Delegation) -> str:
         """How its message stands at who has it; empty if nothing is owed."""
@@ -196,7 +200,7 @@ class Stage:
         now = await self.row(row)
         seats: list[Any] = []
         for workspace_id in (row.source_id, row.target_id):
-            rows = await self.world.reader.after(workspace_id, 0, Filters(), 1000)
+            rows = await self.world.reader.list_after(workspace_id, 0, ActivityFilters(), 1000)
             inbox = await self.store.rows("inbox_state", {"workspace_id": workspace_id})
             held = [(await self._held(each)) for each in sorted(rows, key=lambda each: (each.summary, each.method))]
             seats.append((workspace_id, [tuple(each) for each in inbox], held))

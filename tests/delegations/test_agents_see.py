@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.wire.cards import ALL
+from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
 from tests.answers.office import Office
 from tests.delegations.work import begin, row_of
 from tests.requirements import requirement
@@ -14,7 +14,7 @@ from tests.tools.seats import Sitting
 async def seated(office: Office, name: str) -> tuple[Seat, Sitting]:
     """A workspace whose agent has all tools, and those."""
     seat = await office.server.seat(name, runtime="claude-code")
-    card = {"name": name, "loaded_mcp_tools": list(ALL)}
+    card = {"name": name, "loaded_mcp_tools": list(ALL_TOOL_NAMES)}
     await seat.api.post("/registry/register", {"id": seat.id, "agent_card": card})
     return seat, Sitting(seat)
 

@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Phase, Status
-from molecule_core.ground.errors import MayNotTalk, MessageIdReused, NotFound, WorkspaceRemoved
-from molecule_core.ground.refusals import DelegationCycle, DelegationLimit, SelfDelegation
+from molecule_core.common.errors import (
+    CommunicationDenied,
+    DelegationCycle,
+    DelegationLimit,
+    MessageIdReused,
+    NotFound,
+    SelfDelegation,
+    WorkspaceRemoved,
+)
+from molecule_core.delegations.model import DelegationPhase, DelegationStatus
 from tests.answers.office import Office, handle, reply
 from tests.delegations.work import asked, begin, line_of, names_of, row_of, told_of
 from tests.journeys.seats import remove
@@ -40,7 +47,11 @@ async def test_a_delegation_goes_from_its_begin_to_its_one_end(office: Office) -
     lead, ops = await pair(office)
     receipt = await begin(office, lead, ops, "sort the mail " * 20)
     delegation_id = receipt.row.id
-    assert (receipt.hit, receipt.row.status, receipt.row.phase) == (False, Status.QUEUED, Phase.WAITING)
+    assert (receipt.is_duplicate, receipt.row.status, receipt.row.phase) == (
+        False,
+        DelegationStatus.QUEUED,
+        DelegationPhase.WAITING,
+    )
     assert await row_of(office, delegation_id) == receipt.row
     assert (await names_of(office))[:5] == [
         "DELEGATION_SENT",
@@ -54,7 +65,12 @@ async def test_a_delegation_goes_from_its_begin_to_its_one_end(office: Office) -
     assert row["request_body"]["params"]["message"]["metadata"]["delegation_id"] == delegation_id
 
     found = await row_of(office, delegation_id)
-    assert (found.status, found.phase, found.open, found.via) == (Status.COMPLETED, Phase.ENDED, 0, "reply")
+    assert (found.status, found.phase, found.open, found.via) == (
+        DelegationStatus.COMPLETED,
+        DelegationPhase.ENDED,
+        0,
+        "reply",
+    )
     assert (found.result, found.task) == ("sorted: 😀" * 40, "sort the mail " * 20)
     assert found.taken_at is not None and found.settled_at is not None
     events = await told_of(office, delegation_id)
@@ -127,7 +143,7 @@ async def test_who_answers_without_a_claim_ends_it_as_well(office: Office) -> No
     assert [row["id"] for row in rows] == [delegation_id]
     seen = await ops.api.get(f"/workspaces/{ops.id}/activity", include="instructions")
     await reply(ops, handle(seen[0]), "sorted")
-    assert (await row_of(office, delegation_id)).status is Status.COMPLETED
+    assert (await row_of(office, delegation_id)).status is DelegationStatus.COMPLETED
     assert len(await results_of(office, lead)) == 1
 
 
@@ -155,7 +171,7 @@ async def test_progress_and_a_second_claim_complete_nothing(office: Office) -> N
     (again,) = await office.take(ops)
     assert again["attempt"] == 2
     found = await row_of(office, delegation_id)
-    assert (found.status, found.phase, found.attempt) == (Status.QUEUED, Phase.CLAIMED, 2)
+    assert (found.status, found.phase, found.attempt) == (DelegationStatus.QUEUED, DelegationPhase.CLAIMED, 2)
     assert await results_of(office, lead) == []
 
 
@@ -168,11 +184,11 @@ async def test_the_same_task_again_is_the_open_one_and_writes_nothing(office: Of
     first = await begin(office, lead, ops, "sort  the\nmail")
     before = await names_of(office)
     again = await begin(office, lead, ops, " sort the mail ")
-    assert (again.hit, again.row) == (True, first.row)
+    assert (again.is_duplicate, again.row) == (True, first.row)
     assert await names_of(office) == before
     await works(office, ops)
     new = await begin(office, lead, ops)
-    assert not new.hit and new.row.id != first.row.id
+    assert not new.is_duplicate and new.row.id != first.row.id
 
 
 @requirement("D9")
@@ -182,24 +198,24 @@ async def test_a_key_names_one_delegation_whatever_became_of_it(office: Office) 
     await works(office, ops)
     before = await names_of(office)
     again = await begin(office, lead, ops, key="k1")
-    assert (again.hit, again.row.id, again.row.status) == (True, first.row.id, Status.COMPLETED)
+    assert (again.is_duplicate, again.row.id, again.row.status) == (True, first.row.id, DelegationStatus.COMPLETED)
     with pytest.raises(MessageIdReused):
         await begin(office, lead, ops, "something else", key="k1")
     assert await names_of(office) == before
     other = await office.server.seat("Other")
-    assert not (await begin(office, other, ops, key="k1")).hit  # a key is its caller's alone
+    assert not (await begin(office, other, ops, key="k1")).is_duplicate  # a key is its caller's alone
     await office.clock.advance(24 * 3600)
-    assert not (await begin(office, lead, ops, key="k1")).hit
-    assert (await begin(office, lead, ops, key="k1")).hit
+    assert not (await begin(office, lead, ops, key="k1")).is_duplicate
+    assert (await begin(office, lead, ops, key="k1")).is_duplicate
 
 
 @requirement("D9")
 async def test_of_twins_at_the_same_moment_one_begins(office: Office) -> None:
     lead, ops = await pair(office)
     wishes = [asked(lead, ops, key=f"k{number}") for number in range(10)]
-    receipts = await asyncio.gather(*map(office.server.server.delegations.begin, wishes))
+    receipts = await asyncio.gather(*map(office.server.server.delegation_writer.begin, wishes))
     assert len({receipt.row.id for receipt in receipts}) == 1
-    assert sorted(receipt.hit for receipt in receipts) == [False] + [True] * 9
+    assert sorted(receipt.is_duplicate for receipt in receipts) == [False] + [True] * 9
     assert (await names_of(office)).count("DELEGATION_SENT") == 1
     assert len(await office.take(ops)) == 1
 
@@ -219,7 +235,7 @@ async def test_who_may_not_delegate_has_written_nothing(office: Office) -> None:
     before = await names_of(office)
     for target, refusal in (
         (lead, SelfDelegation),
-        (below, MayNotTalk),
+        (below, CommunicationDenied),
         (foreign, NotFound),
         (gone, WorkspaceRemoved),
         (far, NotFound),
@@ -227,7 +243,7 @@ async def test_who_may_not_delegate_has_written_nothing(office: Office) -> None:
         with pytest.raises(refusal):
             await begin(office, lead, target)
     assert await names_of(office) == before
-    assert await office.server.server.delegated.open_of(office.server.server.registry.orgs()[0].id, 10) == []
+    assert await office.server.server.delegation_reader.list_open(office.server.server.registry.orgs()[0].id, 10) == []
 
 
 @requirement("D13", "S11")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Status
-from molecule_core.messages.facts import Accepted, Answered, GivenUp, Returned
+from molecule_core.delegations.model import DelegationStatus
+from molecule_core.messages.events import DeliveryFailed, MessageAnswered, MessagesReleased, PushAccepted
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office, reply
 from tests.clocks import FakeClock
@@ -31,11 +31,11 @@ async def results(there: Team) -> list[str]:
 async def completed(there: Team, *ids: str) -> None:
     """Waits until all of these have ended well."""
 
-    async def stands() -> list[Status]:
+    async def stands() -> list[DelegationStatus]:
         await there.office.clock.advance(0)
         return [(await there.row(each)).status for each in ids]
 
-    await eventually(stands, lambda found: set(found) == {Status.COMPLETED})
+    await eventually(stands, lambda found: set(found) == {DelegationStatus.COMPLETED})
 
 
 def echo(there: Team) -> None:
@@ -63,7 +63,7 @@ async def test_what_waited_goes_out_in_order_each_once_and_comes_back_under_its_
     await office.rest()
     assert [each.activity for each in there.pushed] == [*ids[:4], asked, *ids[4:]]
     assert {each.attempt for each in there.pushed} == {1}
-    assert [fact.delegation_id for fact in there.of(Answered)] == ids
+    assert [fact.delegation_id for fact in there.of(MessageAnswered)] == ids
     assert await results(there) == [f"re: task {number}" for number in range(6)]
     for number, each in enumerate(ids):
         row = await there.row(each)
@@ -111,11 +111,11 @@ async def test_an_agent_that_took_it_answers_later_by_its_tools(office: Office) 
     there = await team(office)
     office.net.answers(URL, plain(202, queued=True))
     one = await there.gives()
-    assert there.of(Accepted) and (await there.row(one)).open == 1
+    assert there.of(PushAccepted) and (await there.row(one)).open == 1
     await office.pass_time(3600)
     await reply(there.ops, handle(there.pushed[0]), "sorted")
     row = await there.row(one)
-    assert (row.status, row.result, row.via) == (Status.COMPLETED, "sorted", "reply")
+    assert (row.status, row.result, row.via) == (DelegationStatus.COMPLETED, "sorted", "reply")
     assert await results(there) == ["sorted"]
     assert len(there.pushed) == 1
 
@@ -134,8 +134,8 @@ async def test_an_agent_that_answers_by_its_tools_during_the_push_has_answered_o
     office.net.agents[URL] = answer
     one = await there.gives()
     await office.pass_time(1000)
-    assert [fact.answer.text for fact in there.of(Answered)] == ["sorted"]
-    assert there.of(GivenUp) == []
+    assert [fact.answer.text for fact in there.of(MessageAnswered)] == ["sorted"]
+    assert there.of(DeliveryFailed) == []
     assert len(there.pushed) == 1
     assert (await there.row(one)).result == "sorted"
     assert await results(there) == ["sorted"]
@@ -157,12 +157,12 @@ async def test_one_that_is_cancelled_during_its_push_ends_once_and_is_not_sent_a
     one = await there.give()
     await there.until_pushed(1)
     by = Sender(f"workspace:{there.lead.id}", there.lead.id, None, None)
-    await office.server.server.delegations.cancel(await there.row(one), by, "not wanted any more")
+    await office.server.server.delegation_writer.cancel(await there.row(one), by, "not wanted any more")
     gate.set()
     for _ in range(3):
         await office.pass_time(31)
     row = await there.row(one)
-    assert (row.status, row.result) == (Status.CANCELLED, None)
+    assert (row.status, row.result) == (DelegationStatus.CANCELLED, None)
     assert there.pushes_of(one) == 1
     names = [name for name, _ in await told_of(office, one)]
     assert names.count("DELEGATION_FAILED") == 1 and "DELEGATION_COMPLETE" not in names
@@ -206,9 +206,9 @@ async def test_a_push_that_a_stopping_server_leaves_goes_out_again_under_the_sam
         one = await there.give()
         await there.until_pushed(1)
         if not graceful:  # it is gone before it can say so
-            monkeypatch.setattr(server.server.delivery._pushing, "release", _nothing)
-    left = [fact for fact in there.heard if isinstance(fact, Returned)]
-    assert left == ([Returned((one,), clock.now())] if graceful else [])
+            monkeypatch.setattr(server.server.push_dispatcher._push_claims, "release", _nothing)
+    left = [fact for fact in there.heard if isinstance(fact, MessagesReleased)]
+    assert left == ([MessagesReleased((one,), clock.now())] if graceful else [])
     net.answers(URL, said("sorted"))
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, seed=1) as server:
         there = await again(server, there)
@@ -234,7 +234,7 @@ async def test_what_was_answered_by_tools_is_not_sent_again_although_nobody_saw_
         one = await there.give()
         await there.until_pushed(1)
         await reply(there.ops, handle(there.pushed[0]), "sorted")
-        monkeypatch.setattr(server.server.delivery._pushing, "release", _nothing)
+        monkeypatch.setattr(server.server.push_dispatcher._push_claims, "release", _nothing)
     net.answers(URL, said("sorted once more"))
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, seed=1) as server:
         there = await again(server, there)
@@ -255,7 +255,7 @@ async def test_who_delegates_the_same_again_while_it_waits_adds_no_push(office: 
     office.net.answers(URL, plain(503), said("sorted"))
     one = await there.gives()
     twin = await begin(office, there.lead, there.ops)
-    assert (twin.hit, twin.row.id) == (True, one)
+    assert (twin.is_duplicate, twin.row.id) == (True, one)
     await office.pass_time(30.1)
     await completed(there, one)
     assert len(there.pushed) == 2

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from molecule_core.delegations.model import Delegation, Phase, Reason, Status
+from molecule_core.delegations.model import Delegation, DelegationPhase, DelegationStatus, FailureReason
 from tests.answers.office import Office, handle, reply
 from tests.delegations.pushes import URL
 from tests.delegations.work import begin, over, row_of
@@ -21,7 +21,7 @@ async def a_hand_over_is_seen(office: Office) -> None:
     receipt = await begin(office, lead, ops)
     await office.take(ops)
     found = await row_of(office, receipt.row.id)
-    assert (found.phase, found.attempt) == (Phase.CLAIMED, 1)
+    assert (found.phase, found.attempt) == (DelegationPhase.CLAIMED, 1)
 
 
 async def an_answer_completes(office: Office) -> None:
@@ -30,7 +30,7 @@ async def an_answer_completes(office: Office) -> None:
     receipt = await begin(office, lead, ops)
     (row,) = await office.take(ops)
     await reply(ops, handle(row), "sorted")
-    assert (await row_of(office, receipt.row.id)).status is Status.COMPLETED
+    assert (await row_of(office, receipt.row.id)).status is DelegationStatus.COMPLETED
     assert [row["kind"] for row in await office.take(lead)] == ["delegation_result"]
 
 
@@ -41,7 +41,7 @@ async def what_is_given_back_is_seen_to_wait(office: Office) -> None:
     await office.take(ops)
     wish = {"claims": [{"activity_id": receipt.row.id, "attempt": 1}]}
     await ops.api.post(f"/workspaces/{ops.id}/activity/release", wish)
-    assert (await row_of(office, receipt.row.id)).phase is Phase.WAITING
+    assert (await row_of(office, receipt.row.id)).phase is DelegationPhase.WAITING
 
 
 async def pushed(office: Office, *replies: Reply) -> Delegation:
@@ -58,25 +58,25 @@ async def pushed(office: Office, *replies: Reply) -> Delegation:
 async def a_busy_agent_is_seen(office: Office) -> None:
     """Delayed: a push that comes too early leaves it waiting in the queue."""
     row = await pushed(office, (503, {}, b'{"busy": true}'))
-    assert (row.status, row.phase) == (Status.QUEUED, Phase.WAITING)
+    assert (row.status, row.phase) == (DelegationStatus.QUEUED, DelegationPhase.WAITING)
 
 
 async def no_answer_is_seen(office: Office) -> None:
     """Unsure: what was sent and had no answer stands so."""
     office.net.breaks(URL, "no answer", sent=True)
-    assert (await pushed(office)).status is Status.UNKNOWN
+    assert (await pushed(office)).status is DelegationStatus.UNKNOWN
 
 
 async def an_agent_that_has_it_is_seen(office: Office) -> None:
     """Accepted: an agent that takes it without a word is at work on it."""
     row = await pushed(office, (200, {}, b"{}"))
-    assert (row.status, row.phase) == (Status.QUEUED, Phase.CLAIMED)
+    assert (row.status, row.phase) == (DelegationStatus.QUEUED, DelegationPhase.CLAIMED)
 
 
 async def an_error_of_the_agent_ends_it(office: Office) -> None:
     """GivenUp: a delegation that cannot be delivered has failed, and its caller reads why."""
     row = await pushed(office, (404, {}, b""))
-    assert (row.status, row.reason) == (Status.FAILED, Reason.REFUSED)
+    assert (row.status, row.reason) == (DelegationStatus.FAILED, FailureReason.REFUSED)
 
 
 async def a_word_on_the_way_is_seen(office: Office) -> None:
@@ -85,7 +85,7 @@ async def a_word_on_the_way_is_seen(office: Office) -> None:
     receipt = await begin(office, lead, ops)
     (row,) = await office.take(ops)
     await reply(ops, handle(row), "half of it", progress=True)
-    assert (await row_of(office, receipt.row.id)).phase is Phase.WORKING
+    assert (await row_of(office, receipt.row.id)).phase is DelegationPhase.WORKING
 
 
 async def a_removed_target_ends_it(office: Office) -> None:
@@ -94,7 +94,7 @@ async def a_removed_target_ends_it(office: Office) -> None:
     receipt = await begin(office, lead, ops)
     await remove(office.server.admin, ops)
     await office.rest()
-    assert (await over(office, receipt.row.id)).reason is Reason.TARGET_REMOVED
+    assert (await over(office, receipt.row.id)).reason is FailureReason.TARGET_REMOVED
 
 
 NEEDED: dict[Row, Callable[[Office], Awaitable[None]]] = {
@@ -113,13 +113,13 @@ NEEDED: dict[Row, Callable[[Office], Awaitable[None]]] = {
 
 def remove_row(office: Office, row: Row) -> None:
     """The server's table without one row."""
-    rows = office.server.server.store.followers._rows  # type: ignore[attr-defined]
+    rows = office.server.server.store.subscribers._rows  # type: ignore[attr-defined]
     (fact,) = [each for each in rows if each.__name__ == row[0]]
     del rows[fact][row[1]]
 
 
 async def test_every_row_of_the_table_has_a_behaviour_that_needs_it(office: Office) -> None:
-    table = office.server.server.store.followers.table()
+    table = office.server.server.store.subscribers.list_subscriptions()
     every = {(fact, name) for fact, names in table for name in names}
     # The others are needed in tests/approvals/test_sides.py, tests/answers/test_removed.py and
     # tests/threads/test_seats_gone.py.

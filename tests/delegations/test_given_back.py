@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Phase, Status
-from molecule_core.store.followers import MOST_FACTS
+from molecule_core.delegations.model import DelegationPhase, DelegationStatus
+from molecule_core.store.subscribers import MAX_DOMAIN_EVENTS
 from tests.answers.office import Office
 from tests.clocks import FakeClock
 from tests.delegations.stage import by
@@ -28,7 +28,7 @@ async def office(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -
 @requirement("D1", "M18")
 async def test_more_delegations_than_facts_may_follow_each_other_are_given_back_at_once(office: Office) -> None:
     lead, ops = await pair(office)
-    count = MOST_FACTS + 2
+    count = MAX_DOMAIN_EVENTS + 2
     given = [(await begin(office, lead, ops, f"task {number}")).row.id for number in range(count)]
     plain = await office.ask(ops, "a question")
     taken = [(row["id"], row["attempt"]) for row in await office.take(ops)]
@@ -39,9 +39,9 @@ async def test_more_delegations_than_facts_may_follow_each_other_are_given_back_
     assert await ops.api.post(path, {"claims": claims}) == {"released": count}
     for one in given[:-1]:
         row = await row_of(office, one)
-        assert (row.status, row.phase) == (Status.QUEUED, Phase.WAITING)
+        assert (row.status, row.phase) == (DelegationStatus.QUEUED, DelegationPhase.WAITING)
         assert [noted.fact for noted in await line_of(office, one)][-1] == "returned"
-    assert (await row_of(office, last)).phase is Phase.CLAIMED
+    assert (await row_of(office, last)).phase is DelegationPhase.CLAIMED
     assert [(row["id"], row["attempt"]) for row in await office.take(ops)] == [
         (each, 2) for each in (*given[:-1], plain)
     ]
@@ -83,13 +83,13 @@ async def test_a_delegation_that_comes_without_a_claim_is_in_hand(office: Office
         row = (await office.take(ops))[-1]
         claims = [{"activity_id": given, "attempt": row["attempt"]}]
         await ops.api.post(f"/workspaces/{ops.id}/activity/release", {"claims": claims})
-        assert (await row_of(office, given)).phase is Phase.WAITING
+        assert (await row_of(office, given)).phase is DelegationPhase.WAITING
         await office.clock.advance(1)
     else:
         row = await office.newest(ops)
     await comes(office, ops, way, word, row)
     found = await row_of(office, given)
-    assert (found.status, found.phase, found.attempt) == (Status.QUEUED, Phase.CLAIMED, 1)
+    assert (found.status, found.phase, found.attempt) == (DelegationStatus.QUEUED, DelegationPhase.CLAIMED, 1)
     assert found.taken_at is not None
     lines = [noted.fact for noted in await line_of(office, given)]
     assert lines[-1] == "claimed" and lines.count("claimed") == 1 + claimed
@@ -104,7 +104,7 @@ async def test_a_delegation_that_was_answered_is_not_taken_by_what_passes_it(off
     lead, ops = await pair(office)
     done, off = [(await begin(office, lead, ops, task)).row.id for task in ("sort", "file")]
     await office.ask(lead, "done", by=ops, delegation_id=done)
-    await office.server.server.delegations.cancel(await row_of(office, off), by(lead.id), "not wanted")
+    await office.server.server.delegation_writer.cancel(await row_of(office, off), by(lead.id), "not wanted")
     lines = [[noted.fact for noted in await line_of(office, each)] for each in (done, off)]
     last = await office.ask(ops, "a word", intent="inform")
     await ops.api.get(f"/workspaces/{ops.id}/activity", type="a2a_receive", since_id=last)

@@ -7,9 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from molecule_core.delegations.model import Receipt, Status
-from molecule_core.ground.errors import InboxFull
-from molecule_core.ground.refusals import DelegationLimit
+from molecule_core.common.errors import DelegationLimit, InboxFull
+from molecule_core.delegations.model import BeginResult, DelegationStatus
 from tests.answers.office import Office, handle, reply
 from tests.clocks import FakeClock
 from tests.delegations.test_ends import cancel, has_ended
@@ -51,7 +50,7 @@ async def test_so_many_are_open_below_one_and_an_end_makes_room(small: Office) -
     ] * CHILDREN
     await cancel(small, ops, below[0].id)
     await over(small, below[0].id)
-    assert not (await begin(small, ops, helper, "one more")).hit
+    assert not (await begin(small, ops, helper, "one more")).is_duplicate
 
 
 @requirement("D13", "S11")
@@ -98,7 +97,7 @@ async def test_of_those_that_begin_at_once_in_one_tree_so_many_begin_and_the_res
         for target in rest[2:4]
     ]
     found = await asyncio.gather(*wishes, return_exceptions=True)
-    begun = [each.row.root_no or 0 for each in found if isinstance(each, Receipt)]
+    begun = [each.row.root_no or 0 for each in found if isinstance(each, BeginResult)]
     refused = [each.extras["limit"] for each in found if isinstance(each, DelegationLimit)]
     assert (sorted(begun), refused) == ([4, 5, 6], ["root"])
     assert (await names_of(small)).count("DELEGATION_REFUSED") == 1
@@ -116,5 +115,5 @@ async def test_an_answer_enters_an_inbox_that_is_full(small: Office, way: str) -
         await small.ask(lead, "sorted", by=ops)
     else:
         await reply(ops, handle(row), "sorted")
-    found = await has_ended(small, delegation_id, Status.COMPLETED, way)
+    found = await has_ended(small, delegation_id, DelegationStatus.COMPLETED, way)
     assert found.result_id in [each["id"] for each in await small.take(lead)]

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from molecule_core.delegations.model import Progress, Status
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
+from molecule_core.delegations.model import DelegationStatus, ProgressReport
 from tests.answers.office import Office, handle, reply
 from tests.clocks import START, FakeClock
 from tests.delegations.test_ends import cancel
@@ -33,7 +33,7 @@ async def taken(office: Office, seat: Seat, delegation_id: str) -> dict[str, Any
 
 async def life(office: Office) -> dict[str, str]:
     """Delegations that end in every way; the name of each way with the id."""
-    writer = office.server.server.delegations
+    writer = office.server.server.delegation_writer
     lead, ops, helper = [await office.server.seat(name) for name in ("Lead", "Ops", "Helper")]
     pushed = await office.server.seat("Pushed", delivery_mode="push", url=URL)
     found: dict[str, str] = {}
@@ -43,11 +43,13 @@ async def life(office: Office) -> dict[str, str]:
         return found[way]
 
     row = await taken(office, ops, await given("answered", key="k-1"))
-    await writer.progress(await row_of(office, row["id"]), asked(ops, lead).sender, Progress(current_step="half"))
+    await writer.report_progress(
+        await row_of(office, row["id"]), asked(ops, lead).sender, ProgressReport(current_step="half")
+    )
     await office.pass_time(60)
     await reply(ops, handle(row), "done")
     await reply(ops, handle(row), "done")
-    assert (await begin(office, lead, ops, "do it: answered", key="k-1")).hit
+    assert (await begin(office, lead, ops, "do it: answered", key="k-1")).is_duplicate
 
     row = await taken(office, ops, await given("declined", key="k-2"))
     await ops.api.post(f"/workspaces/{ops.id}/decline", {"handle": handle(row), "reason": "no access"})
@@ -65,7 +67,7 @@ async def life(office: Office) -> dict[str, str]:
     await office.pass_time(11)
     await over(office, found["expired"])
 
-    for way, status in (("recorded", Status.COMPLETED), ("recorded failed", Status.FAILED)):
+    for way, status in (("recorded", DelegationStatus.COMPLETED), ("recorded failed", DelegationStatus.FAILED)):
         sender = asked(lead, ops).sender
         found[way] = (await writer.record(lead.id, way.replace(" ", "-"), ops.id, way, sender)).row.id
         await writer.update(await row_of(office, found[way]), sender, status, "done", "it broke")
@@ -155,11 +157,11 @@ async def test_a_row_of_the_history_is_kept_ninety_days_and_an_id_may_be_recorde
         office = Office(server, await server.person(), clock, Desk())
         await prune(office)
         lead, ops = await server.seat("Lead"), await server.seat("Ops")
-        writer, sender = server.server.delegations, asked(lead, ops).sender
+        writer, sender = server.server.delegation_writer, asked(lead, ops).sender
 
         async def recorded(task: str) -> None:
             row = (await writer.record(lead.id, "mine", ops.id, task, sender)).row
-            await writer.update(row, sender, Status.COMPLETED, "done", None)
+            await writer.update(row, sender, DelegationStatus.COMPLETED, "done", None)
 
         async def kept() -> list[int]:
             return [row[0] for row in await seen_from_outside(engine, place, f"SELECT settled_at FROM {HISTORY}")]  # noqa: S608

@@ -26,22 +26,22 @@ async def held(office: Office, *, answered: bool = True) -> tuple[Seat, str, int
 async def test_a_caller_that_waits_takes_the_result_and_its_inbox_has_none(office: Office) -> None:
     lead, delegation_id, until = await held(office)
     assert await came(office, lead) == []
-    writer = office.server.server.delegations
-    taken = await writer.take(await row_of(office, delegation_id), until)
+    writer = office.server.server.delegation_writer
+    taken = await writer.claim_result(await row_of(office, delegation_id), until)
     assert (taken.delivered, taken.text) == ("here", "sorted")
     await office.pass_time(60)
     assert await came(office, lead) == []
-    again = await writer.take(await row_of(office, delegation_id), until)
+    again = await writer.claim_result(await row_of(office, delegation_id), until)
     assert (again.delivered, again.text) == ("before", "sorted")
 
 
 @requirement("D7")
 async def test_a_caller_that_leaves_finds_the_result_in_its_inbox(office: Office) -> None:
     lead, delegation_id, until = await held(office)
-    writer = office.server.server.delegations
-    await writer.let_go(await row_of(office, delegation_id), until)
+    writer = office.server.server.delegation_writer
+    await writer.release_hold(await row_of(office, delegation_id), until)
     assert await came(office, lead) == [("delegation_result", "sorted")]
-    assert (await writer.take(await row_of(office, delegation_id), until)).delivered == "inbox"
+    assert (await writer.claim_result(await row_of(office, delegation_id), until)).delivered == "inbox"
 
 
 @requirement("D7")
@@ -56,18 +56,18 @@ async def test_the_result_of_a_caller_that_dies_comes_to_its_inbox_soon_after(of
 @requirement("D7")
 async def test_of_two_that_wait_the_later_one_holds_and_one_of_them_gets_it(office: Office) -> None:
     lead, delegation_id, first = await held(office, answered=False)
-    writer, row = office.server.server.delegations, await row_of(office, delegation_id)
-    assert (await writer.take(row, first)).delivered == ""
-    second = await writer.hold(row, 100)
-    await writer.let_go(row, first)
+    writer, row = office.server.server.delegation_writer, await row_of(office, delegation_id)
+    assert (await writer.claim_result(row, first)).delivered == ""
+    second = await writer.hold_result(row, 100)
+    await writer.release_hold(row, first)
     found = await row_of(office, delegation_id)
     assert (found.wait_until, found.rev) == (second, row.rev)
-    taken = await asyncio.gather(writer.cancel(row, asked(lead, lead).sender, "enough"), writer.hold(row, 5))
+    taken = await asyncio.gather(writer.cancel(row, asked(lead, lead).sender, "enough"), writer.hold_result(row, 5))
     assert taken[1] < second
-    both = await asyncio.gather(writer.take(found, first), writer.take(found, second))
+    both = await asyncio.gather(writer.claim_result(found, first), writer.claim_result(found, second))
     assert sorted(each.delivered for each in both) == ["before", "here"]
     assert both[0].text == both[1].text != ""
-    assert await writer.hold(found, 10) == 0
+    assert await writer.hold_result(found, 10) == 0
     assert await came(office, lead) == []
 
 
@@ -81,20 +81,20 @@ async def test_a_result_that_is_more_than_text_comes_whole_to_the_inbox_of_who_w
     office: Office, more: dict[str, Any]
 ) -> None:
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    receipt, writer = await begin(office, lead, ops, wait_seconds=20), office.server.server.delegations
+    receipt, writer = await begin(office, lead, ops, wait_seconds=20), office.server.server.delegation_writer
     row, until = receipt.row, receipt.held_until
     await office.take(ops)
     message = {"role": "user", "messageId": "m-1", "parts": [{"kind": "text", "text": "sorted"}, more]}
     body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
     await ops.api.call("POST", f"/workspaces/{lead.id}/a2a", body=body, headers={"x-timeout": "0"})
     for _ in range(2):  # one that asks again is told the same
-        taken = await writer.take(row, until)
+        taken = await writer.claim_result(row, until)
         assert (taken.row.result, taken.delivered, taken.text) == ("sorted", "inbox", "")
     (result,) = await office.take(lead)
     assert (result["kind"], result["request_body"]["params"]["message"]["parts"][1]) == ("delegation_result", more)
-    assert (await writer.take(row, until)).delivered == "inbox"
+    assert (await writer.claim_result(row, until)).delivered == "inbox"
     await office.pass_time(60)
     assert await office.take(lead) == []
     await lead.api.post(f"/workspaces/{lead.id}/activity/ack", {"acked_seq": result["seq"]})
-    again = await writer.take(row, until)
+    again = await writer.claim_result(row, until)
     assert (again.delivered, again.text) == ("before", "sorted")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from molecule_core.common.clock import SECOND
 from molecule_core.delegations import writer as writer_module
-from molecule_core.delegations.model import Delegation, Progress
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages.model import KIND_DELEGATION, RECEIVE, UNREACHABLE, Filters
-from molecule_core.messages.pushed import UNSURE, Push, Verdict
+from molecule_core.delegations.model import Delegation, ProgressReport
+from molecule_core.messages.delivery_state import UNSURE, PushAttempt, PushResult
+from molecule_core.messages.model import KIND_DELEGATION, TYPE_RECEIVE, UNREACHABLE, ActivityFilters
 from tests.delegations.stage import LEASE_SECONDS, Stage, asked, by, one_after_the_other, stage_on
 from tests.engines import ENGINES
 from tests.requirements import requirement
@@ -35,7 +35,7 @@ class Case:
     def __init__(self, stage: Stage, scene: str) -> None:
         self.stage, self.scene = stage, scene
         self.lead, self.ops, self.helper = stage.world.seats(3)
-        self.push: Push | None = None
+        self.push: PushAttempt | None = None
 
     async def set_up(self) -> "Case":
         """To where the scene says."""
@@ -52,7 +52,7 @@ class Case:
         if self.scene == "overdue":
             stage.world.clock.at += 601 * SECOND
         self.handle = await stage.handle(self.row)
-        self.page = await stage.world.reader.after(self.ops, 0, Filters(RECEIVE), 9)
+        self.page = await stage.world.reader.list_after(self.ops, 0, ActivityFilters(TYPE_RECEIVE), 9)
         return self
 
     def verbs(self) -> dict[str, Verb]:
@@ -67,10 +67,10 @@ class Case:
             "cancel": lambda: work.cancel(row, by(lead), "not wanted"),
             "update": lambda: work.update(row, by(ops), "completed", "by update", None),
             "update to failed": lambda: work.update(row, by(ops), "failed", None, "by update"),
-            "progress": lambda: work.progress(row, by(ops), Progress("half")),
-            "hold": lambda: work.hold(row, 30),
-            "let go": lambda: work.let_go(row, self.until),
-            "take": lambda: work.take(row, self.until),
+            "progress": lambda: work.report_progress(row, by(ops), ProgressReport("half")),
+            "hold": lambda: work.hold_result(row, 30),
+            "let go": lambda: work.release_hold(row, self.until),
+            "take": lambda: work.claim_result(row, self.until),
             "timer": lambda: work.on_due(row.key),
             "its caller claims": lambda: handing.claim(lead, lease_seconds=LEASE_SECONDS, count=9),
             "reply": lambda: replies.reply(ops, self.handle, WORDS, key=None),
@@ -83,27 +83,27 @@ class Case:
         if self.push is None:
             return found | {
                 "claim": lambda: handing.claim(ops, lease_seconds=LEASE_SECONDS, count=9),
-                "cursor": lambda: handing.shown(ops, self.page),
-                "ack": lambda: handing.ack_one(ops, row.id, 1),
-                "give back": lambda: stage.writer.give_back(ops, {row.id: 1}),
+                "cursor": lambda: handing.mark_delivered(ops, self.page),
+                "ack": lambda: handing.ack_message(ops, row.id, 1),
+                "give back": lambda: stage.writer.release_claims(ops, {row.id: 1}),
             }
         verdicts = {
-            "push answers": Verdict(answer=SAID),
-            "push is taken": Verdict(answer="{}"),
-            "push is refused": Verdict(error="no", refused=True, code="refused"),
-            "push breaks": Verdict(error="nobody there", code=UNREACHABLE, sent=False),
-            "push is unsure": Verdict(error="nothing came", code=UNSURE),
-            "push is too early": Verdict(error="busy", busy=True),
+            "push answers": PushResult(answer=SAID),
+            "push is taken": PushResult(answer="{}"),
+            "push is refused": PushResult(error="no", refused=True, code="refused"),
+            "push breaks": PushResult(error="nobody there", code=UNREACHABLE, sent=False),
+            "push is unsure": PushResult(error="nothing came", code=UNSURE),
+            "push is too early": PushResult(error="busy", busy=True),
         }
         settles = {name: self._settles(self.push, verdict) for name, verdict in verdicts.items()}
         release: Verb = lambda: stage.pushing.release(row.org_id, _of(self.push))  # noqa: E731
         return found | settles | {"push is let go": release, "push again": lambda: stage.sends(row)}
 
-    def _settles(self, push: Push, verdict: Verdict) -> Verb:
-        return lambda: self.stage.pushing.settle(self.row.org_id, push, verdict, counts=True)
+    def _settles(self, push: PushAttempt, verdict: PushResult) -> Verb:
+        return lambda: self.stage.pushing.record_result(self.row.org_id, push, verdict, failure_counts=True)
 
 
-def _of(push: Push | None) -> Push:
+def _of(push: PushAttempt | None) -> PushAttempt:
     assert push is not None and push.kind == KIND_DELEGATION
     return push
 
@@ -170,5 +170,5 @@ def test_without_their_keys_commands_come_to_what_no_order_comes_to(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
     assert stage.run(told_apart(stage, "waits", names)) == []
-    monkeypatch.setattr(writer_module, "keys_of", lambda _row: ())
+    monkeypatch.setattr(writer_module, "command_keys", lambda _row: ())
     assert stage.run(told_apart(stage, "waits", names)) != []

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Delegation, Status
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
+from molecule_core.delegations.model import Delegation, DelegationStatus
+from molecule_core.messages.delivery_state import PushAttempt, PushResult
 from molecule_core.messages.model import UNREACHABLE
-from molecule_core.messages.pushed import Push, Verdict
 from tests.delegations.stage import LEASE_SECONDS, Stage, by, stage_on
 from tests.engines import ENGINES
 from tests.requirements import requirement
 from tests.rules.test_inbox_machine import draft_of
 
 WORDS = [{"kind": "text", "text": "sorted after all"}]
-SAID = Verdict(answer='{"result":{"kind":"message","parts":[{"kind":"text","text":"sorted after all"}]}}')
-NO = Verdict(answer='{"result":{"status":{"state":"rejected"}}}')
+SAID = PushResult(answer='{"result":{"kind":"message","parts":[{"kind":"text","text":"sorted after all"}]}}')
+NO = PushResult(answer='{"result":{"status":{"state":"rejected"}}}')
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -51,7 +51,7 @@ Ends = Callable[[Stage, Delegation], Awaitable[None]]
 EVERY_END: tuple[Ends, ...] = (fails, is_done, is_cancelled, expires)
 
 
-async def ended(stage: Stage, end: Ends, *, pushed: bool = False) -> tuple[Delegation, list[Push]]:
+async def ended(stage: Stage, end: Ends, *, pushed: bool = False) -> tuple[Delegation, list[PushAttempt]]:
     """A delegation that its worker has in hand, and that has ended meanwhile."""
     lead, ops = stage.world.seats(2)
     if pushed:
@@ -108,7 +108,7 @@ def test_a_late_update_is_noted_and_the_row_that_comes_back_says_how_it_stands(
     async def story() -> None:
         row, _ = await ended(stage, end)
         told = await stage.delegations.update(row, by(row.target_id), status, "sorted after all", "sorted after all")
-        assert told == row and told.status.ended
+        assert told == row and told.status.is_ended
         await kept(stage, row, fact)
 
     stage.run(story())
@@ -117,11 +117,11 @@ def test_a_late_update_is_noted_and_the_row_that_comes_back_says_how_it_stands(
 @requirement("D7", "D8")
 @pytest.mark.parametrize("end", [is_cancelled, fails, is_done])
 @pytest.mark.parametrize(("verdict", "facts"), [(SAID, ["answered"]), (NO, ["declined"])])
-def test_a_late_answer_to_a_push_is_noted(stage: Stage, end: Ends, verdict: Verdict, facts: list[str]) -> None:
+def test_a_late_answer_to_a_push_is_noted(stage: Stage, end: Ends, verdict: PushResult, facts: list[str]) -> None:
     async def story() -> None:
         row, (push,) = await ended(stage, end, pushed=True)
         for _ in range(2):
-            await stage.pushing.settle(row.org_id, push, verdict, counts=True)
+            await stage.pushing.record_result(row.org_id, push, verdict, failure_counts=True)
         await kept(stage, row, *facts)
         assert [each.activity_id for each in await stage.sends(row)].count(row.id) == 0
 
@@ -133,7 +133,7 @@ def test_a_late_answer_to_a_push_is_noted(stage: Stage, end: Ends, verdict: Verd
 def test_a_push_that_fails_after_the_end_is_nothing_and_goes_out_no_more(stage: Stage, code: str) -> None:
     async def story() -> None:
         row, (push,) = await ended(stage, is_cancelled, pushed=True)
-        await stage.pushing.settle(row.org_id, push, Verdict(error="no", code=code), counts=True)
+        await stage.pushing.record_result(row.org_id, push, PushResult(error="no", code=code), failure_counts=True)
         await kept(stage, row)
         stage.world.clock.at += 400 * SECOND
         assert row.id not in [each.activity_id for each in await stage.sends(row)]
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_twice_ends_it_once_and_under_another_id_it_is_a_me
         await stage.handing.claim(ops, lease_seconds=LEASE_SECONDS, count=9)
         told = [await stage.writer.send(lead, draft_of(ops, "sorted", each)) for each in ("m-1", key)]
         now = await stage.row(row)
-        assert (now.status, now.result, now.result_id) == (Status.COMPLETED, "sorted", told[0].activity_id)
+        assert (now.status, now.result, now.result_id) == (DelegationStatus.COMPLETED, "sorted", told[0].activity_id)
         assert (told[0] == told[1]) == (key == "m-1")
         await kept(stage, now)
         return await stage.handing.claim(lead, lease_seconds=LEASE_SECONDS, count=9)
@@ -167,9 +167,11 @@ def test_a_draft_of_a_push_that_is_refused_then_leaves_nothing_owed(stage: Stage
         row = await stage.begun(lead, ops)
         (push,) = await stage.sends(row)
         await stage.replies.keep_draft(ops, row.id, "half of it")
-        await stage.pushing.settle(row.org_id, push, Verdict(error="no", refused=True, code="refused"), counts=True)
+        await stage.pushing.record_result(
+            row.org_id, push, PushResult(error="no", refused=True, code="refused"), failure_counts=True
+        )
         now = await stage.row(row)
-        assert now.status is Status.FAILED
+        assert now.status is DelegationStatus.FAILED
         await kept(stage, now)
 
     stage.run(story())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Delegation, Reason, Status
+from molecule_core.delegations.model import Delegation, DelegationStatus, FailureReason
 from tests.answers.office import Office, handle, reply
 from tests.delegations.test_ends import came, cancel, ends_of, given
 from tests.delegations.work import asked, line_of, over, row_of
@@ -31,7 +31,7 @@ async def ends(office: Office, lead: Seat, ops: Seat, delegation_id: str, how: s
         await office.pass_time((row.deadline_at - row.created_at) / 1_000_000 + 1)
     else:
         sender = asked(ops, lead).sender
-        await office.server.server.delegations.update(row, sender, Status.COMPLETED, "sorted", None)
+        await office.server.server.delegation_writer.update(row, sender, DelegationStatus.COMPLETED, "sorted", None)
     return await over(office, delegation_id)
 
 
@@ -71,7 +71,7 @@ async def test_a_late_decline_said_twice_is_one_and_a_late_answer_is_another(off
     assert said["activity_id"] != first["activity_id"]
     late = [(noted.fact, noted.detail) for noted in await line_of(office, row["id"]) if noted.late]
     assert late == [("declined", "no access"), ("answered", "sorted after all")]
-    assert (await row_of(office, row["id"])).reason is Reason.CANCELLED
+    assert (await row_of(office, row["id"])).reason is FailureReason.CANCELLED
     assert await office.state(ops, row["id"]) == "declined"  # closed from above, and left so
 
 
@@ -105,7 +105,7 @@ async def test_what_a_late_update_says_is_kept_whole_and_once(office: Office) ->
     found = await cancel(office, lead, row["id"])
     words, sender = "sorted after all " * 100, asked(ops, lead).sender
     for _ in range(2):
-        await office.server.server.delegations.update(found, sender, Status.COMPLETED, words, None)
+        await office.server.server.delegation_writer.update(found, sender, DelegationStatus.COMPLETED, words, None)
     assert await row_of(office, row["id"]) == found
     assert [noted.fact for noted in await line_of(office, row["id"]) if noted.late] == ["answered"]
     log = await ops.api.get(f"/workspaces/{ops.id}/activity", limit=50)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Delegation, Taken
-from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.common.errors import StoreUnavailable
+from molecule_core.delegations.model import ClaimedResult, Delegation
 from tests.answers.office import Office, handle, reply
 from tests.delegations.test_over_http import give, pair, work
 from tests.delegations.work import row_of
@@ -47,7 +47,7 @@ def asked(path: str, body: dict[str, Any], seat: Seat, headers: dict[str, str] |
 
 async def held(office: Office) -> Delegation:
     """The one delegation that there is."""
-    (row,) = await office.server.server.delegated.page(None, None, None, None, 10)
+    (row,) = await office.server.server.delegation_reader.list_page(None, None, None, None, 10)
     return row
 
 
@@ -82,7 +82,7 @@ async def test_who_hangs_up_while_it_waits_finds_the_result_in_the_inbox(office:
 async def test_who_hangs_up_before_it_could_wait_holds_nothing(office: Office, way: Asking) -> None:
     """The connection goes while the command that holds the result is under way."""
     lead, ops = await pair(office)
-    asking, writer = await way(office, lead, ops), office.server.server.delegations
+    asking, writer = await way(office, lead, ops), office.server.server.delegation_writer
     name = "hold" if way is by_wait else "begin"
     gate, came, written, plain = asyncio.Event(), asyncio.Event(), asyncio.Event(), getattr(writer, name)
 
@@ -133,15 +133,15 @@ async def test_who_has_taken_the_result_gets_it_although_its_token_ends_in_that_
 ) -> None:
     lead, ops = await pair(office)
     end_token, new = await renewed(office, lead)
-    asking, writer = await way(office, lead, ops), office.server.server.delegations
-    plain = writer.take
+    asking, writer = await way(office, lead, ops), office.server.server.delegation_writer
+    plain = writer.claim_result
 
-    async def take(row: Delegation, until: int) -> Taken:
+    async def take(row: Delegation, until: int) -> ClaimedResult:
         taken = await plain(row, until)
         await end_token()
         return taken
 
-    writer.take = take  # type: ignore[method-assign]
+    writer.claim_result = take  # type: ignore[method-assign]
     in_hand = await office.take(ops)  # who waits for how it stands is answered as soon as somebody has it
     async with wire(office.server.port) as line:
         await line.send(asking)
@@ -158,8 +158,8 @@ async def test_who_has_taken_the_result_gets_it_although_its_token_ends_in_that_
 async def test_whose_token_ends_before_it_could_wait_takes_nothing_of_what_is_done_already(office: Office) -> None:
     lead, ops = await pair(office)
     end_token, new = await renewed(office, lead)
-    asking, writer = await by_wait(office, lead, ops), office.server.server.delegations
-    plain = writer.hold
+    asking, writer = await by_wait(office, lead, ops), office.server.server.delegation_writer
+    plain = writer.hold_result
 
     async def hold(row: Delegation, seconds: int) -> int:
         await work(office, ops)
@@ -167,7 +167,7 @@ async def test_whose_token_ends_before_it_could_wait_takes_nothing_of_what_is_do
         await end_token()
         return until
 
-    writer.hold = hold  # type: ignore[method-assign]
+    writer.hold_result = hold  # type: ignore[method-assign]
     async with wire(office.server.port) as line:
         await line.send(asking)
         told = await line.reply()
@@ -203,12 +203,12 @@ async def test_if_it_cannot_be_let_go_the_result_comes_when_the_wait_would_be_ov
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
     lead, ops = await pair(office)
-    writer = office.server.server.delegations
+    writer = office.server.server.delegation_writer
 
     async def fails(_row: Delegation, _until: int) -> None:
         raise StoreUnavailable
 
-    writer.let_go = fails  # type: ignore[method-assign,assignment]
+    writer.release_hold = fails  # type: ignore[method-assign,assignment]
     waiting = asyncio.create_task(give(lead, ops, wait=20))
     await until_waiting(office.server.server, 1)
     waiting.cancel()

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from molecule_core.delegations.model import Status
-from molecule_core.delegations.rules import RANK
+from molecule_core.delegations.model import DelegationStatus
+from molecule_core.delegations.rules import STATUS_RANK
 from tests.answers.office import Office, handle, reply
 from tests.delegations.entrances import Giving, can
 from tests.delegations.pushes import URL
@@ -69,7 +69,7 @@ async def test_a_task_is_given_taken_and_answered_and_its_caller_has_the_result_
     seen = await giving.seen(lead, begun)
     assert (seen.result, seen.facts) == ("sorted, and filed", ("begun", "stored", "stored", "claimed", "answered"))
     row = await row_of(office, begun.delegation_id)
-    assert (row.status, row.via, row.result, row.open) == (Status.COMPLETED, "reply", "sorted, and filed", 0)
+    assert (row.status, row.via, row.result, row.open) == (DelegationStatus.COMPLETED, "reply", "sorted, and filed", 0)
     assert await giving.comes(lead, begun) == ["completed sorted, and filed"]
     await office.pass_time(1000)
     assert await office.take(lead) == [] and await office.take(ops) == []
@@ -194,7 +194,7 @@ async def test_its_begin_is_told_first_its_end_last_and_once_and_nothing_goes_ba
         names = [name for name, _ in told]
         assert names[0] == "DELEGATION_SENT" and names[-1] == "DELEGATION_COMPLETE"
         assert set(names[1:-1]) == {"DELEGATION_STATUS"}
-        ranks = [RANK[Status(payload["status"])] for _, payload in told[1:-1]]
+        ranks = [STATUS_RANK[DelegationStatus(payload["status"])] for _, payload in told[1:-1]]
         assert ranks == sorted(ranks)
         assert {(p["delegation_id"], p["target_id"]) for _, p in told} == {
             (begun.delegation_id, (ops if begun is pushed else helper).id)

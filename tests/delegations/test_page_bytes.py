@@ -183,19 +183,19 @@ async def test_the_lists_of_organisations_show_beginnings_and_their_pages_reach_
 @requirement("D19", "S14")
 async def test_the_store_hands_out_no_more_than_what_is_shown(narrow: Office) -> None:
     lead, ops = await pair(narrow)
-    reader, org = narrow.server.server.delegated, narrow.server.server.registry.orgs()[0]
+    reader, org = narrow.server.server.delegation_reader, narrow.server.server.registry.orgs()[0]
     opened = (await give(lead, ops, LONG))["delegation_id"]
-    assert [(row.id, row.task) for row in await reader.open_of(org.id, 10)] == [(opened, LONG[:50])]
+    assert [(row.id, row.task) for row in await reader.list_open(org.id, 10)] == [(opened, LONG[:50])]
     await ended(ops, opened, status="completed", result=LONG)
-    for rows in (await reader.page(org.id, None, None, None, 10), await reader.tree(org.id, opened)):
+    for rows in (await reader.list_page(org.id, None, None, None, 10), await reader.load_tree(org.id, opened)):
         assert [(row.task, row.result) for row in rows] == [(LONG[:50], LONG[:150])]
     cuts = {"org_id": org.id, "root_id": opened, "count": 10, "task_most": 7, "text_most": 9}
     (row,) = await narrow.server.server.store.rows("delegations_of_root", cuts)
-    assert (Delegation.of(row).task, Delegation.of(row).result) == (LONG[:7], LONG[:9])
-    (whole,) = await reader.given(lead.id, None, None, 10)
+    assert (Delegation.from_row(row).task, Delegation.from_row(row).result) == (LONG[:7], LONG[:9])
+    (whole,) = await reader.sent_by(lead.id, None, None, 10)
     assert (whole.task, whole.result) == (LONG[:100], LONG)
-    assert (await reader.got(org.id, ops.id, None, None, 10)) == [whole]
-    assert (await reader.both(org.id, ops.id, None, None, 10)) == [whole]
+    assert (await reader.received_by(org.id, ops.id, None, None, 10)) == [whole]
+    assert (await reader.involving(org.id, ops.id, None, None, 10)) == [whole]
 
 
 @requirement("D19", "S14")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.delegations.model import Phase, Reason, Status
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import FetchFailed
+from molecule_core.common.limits import Limits
+from molecule_core.delegations.model import DelegationPhase, DelegationStatus, FailureReason
 from molecule_core.delegations.rules import ADVICE, a2a_state
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import FetchFailed
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.facts import Accepted, Answered, Delayed, GivenUp, Handed
+from molecule_core.messages.events import DeliveryFailed, MessageAnswered, MessagesDelivered, PushAccepted, PushDeferred
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office
 from tests.clocks import FakeClock
@@ -31,11 +31,11 @@ WORKING = {"kind": "task", "id": "t", "status": {"state": "working"}}
 
 async def ends_at_once(there: Team, one: str, code: str, detail: str) -> None:
     """It was given up for this reason with its first push, and nobody tries again."""
-    assert there.of(GivenUp) == [GivenUp(one, code, detail, there.office.clock.now())]
+    assert there.of(DeliveryFailed) == [DeliveryFailed(one, code, detail, there.office.clock.now())]
     pushed = len(there.pushed)
     await there.office.pass_time(4000)
     assert len(there.pushed) == pushed
-    assert there.of(Delayed) == []
+    assert there.of(PushDeferred) == []
 
 
 async def letters(office: Office) -> Any:
@@ -58,9 +58,9 @@ async def test_words_answer_it_and_it_is_pushed_once(office: Office) -> None:
     assert (pushed.activity, pushed.attempt, pushed.headers["idempotency-key"]) == (one, 1, one)
     assert pushed.body["params"]["message"]["metadata"]["delegation_id"] == one
     handed, answered = there.heard
-    assert handed == Handed(there.ops.id, ((one, 1),), True, now)
-    assert isinstance(answered, Answered)
-    assert (answered.delegation_id, answered.via, answered.declined, answered.handled, answered.at) == (
+    assert handed == MessagesDelivered(there.ops.id, ((one, 1),), True, now)
+    assert isinstance(answered, MessageAnswered)
+    assert (answered.delegation_id, answered.via, answered.declined, answered.acknowledged, answered.at) == (
         *(one, "push", False, True),
         now,
     )
@@ -89,7 +89,7 @@ async def test_an_agent_that_only_has_it_completes_nothing(office: Office, reply
     there = await team(office)
     office.net.answers(URL, reply)
     one = await there.gives()
-    assert there.heard[1:] == [Accepted(one, office.clock.now())]
+    assert there.heard[1:] == [PushAccepted(one, office.clock.now())]
     assert await office.state(there.ops, one) == "open"
     await office.pass_time(4000)
     assert len(there.pushed) == 1 and len(there.heard) == 2
@@ -121,7 +121,7 @@ async def test_a_task_that_is_rejected_declines_it(office: Office) -> None:
     message = {"parts": [{"kind": "text", "text": "not my job"}]}
     office.net.answers(URL, plain(200, result={"status": {"state": "rejected", "message": message}}))
     await there.gives()
-    (answered,) = there.of(Answered)
+    (answered,) = there.of(MessageAnswered)
     assert (answered.declined, answered.answer.text, answered.via) == (True, "not my job", "push")
     (owed,) = await office.owed(there.ops)
     assert (owed["state"], owed["reason"], owed["answer_id"]) == ("declined", "not my job", answered.answer.id)
@@ -135,7 +135,7 @@ async def test_a_file_that_its_agent_may_not_send_is_told_and_the_rest_of_the_an
     result = {"kind": "message", "parts": [{"kind": "text", "text": "sorted"}, *files]}
     office.net.answers(URL, plain(200, jsonrpc="2.0", id=1, result=result))
     await there.gives()
-    (answered,) = there.of(Answered)
+    (answered,) = there.of(MessageAnswered)
     words, missing, elsewhere = answered.answer.parts
     assert (words["text"], elsewhere["file"]["uri"]) == ("sorted", "https://files.example/a.txt")
     assert f"there is no file {uri}" in missing["text"]
@@ -163,7 +163,7 @@ async def test_an_answer_that_nobody_can_read_ends_it_at_once(office: Office, bo
     there = await team(office)
     office.net.answers(URL, (200, {}, body))
     await there.gives()
-    assert [fact.code for fact in there.of(GivenUp)] == ["bad_answer"]
+    assert [fact.code for fact in there.of(DeliveryFailed)] == ["bad_answer"]
     await office.pass_time(4000)
     assert len(there.pushed) == 1
 
@@ -182,7 +182,7 @@ async def test_an_answer_that_the_fetcher_throws_away_ends_it_at_once(office: Of
 async def test_an_agent_without_a_url_ends_it_at_once(office: Office) -> None:
     there = await team(office)
     registry = office.server.server.registry
-    registry.put(replace(registry.living(there.ops.id), url=None))
+    registry.put_workspace(replace(registry.active_workspace(there.ops.id), url=None))
     one = await there.gives()
     await ends_at_once(there, one, "unsafe_url", "this workspace has no url")
     assert office.net.pushed == []
@@ -202,7 +202,7 @@ async def test_a_name_that_has_moved_inside_since_is_never_asked(
             there = Team(office, lead, ops, listen(office))
             net.names["ops.example"] = ("127.0.0.1",)
             await there.gives()
-        (given_up,) = there.of(GivenUp)
+        (given_up,) = there.of(DeliveryFailed)
         assert (given_up.code, net.canary.hits, net.reached) == ("unsafe_url", 0, [])
         assert "ops.example" in given_up.detail and "/a2a" not in given_up.detail
 
@@ -229,14 +229,14 @@ async def test_what_may_pass_is_tried_once_more_after_eight_seconds_and_then_giv
         office.net.answers(URL, reply)
     begun = office.clock.now()
     one = await there.gives()
-    assert there.heard[1:] == [Delayed(one, False, error, there.behind(8), begun)]
+    assert there.heard[1:] == [PushDeferred(one, False, error, there.behind(8), begun)]
     await office.pass_time(7.9)
     assert len(office.net.pushed) == 1
     await office.pass_time(0.2)
     assert [(each.activity, each.attempt) for each in office.net.pushed] == [(one, 1), (one, 2)]
     assert there.heard[2:] == [
-        Handed(there.ops.id, ((one, 2),), True, office.clock.now()),
-        GivenUp(one, "unreachable", error, office.clock.now()),
+        MessagesDelivered(there.ops.id, ((one, 2),), True, office.clock.now()),
+        DeliveryFailed(one, "unreachable", error, office.clock.now()),
     ]
     await office.pass_time(4000)
     assert len(office.net.pushed) == 2 and len(there.heard) == 4
@@ -250,8 +250,8 @@ async def test_the_second_push_is_as_good_as_the_first(office: Office, reply: Re
     office.net.answers(URL, reply, said("sorted"))
     one = await there.gives()
     await office.pass_time(8.1)
-    assert [fact.answer.text for fact in there.of(Answered)] == ["sorted"]
-    assert there.of(GivenUp) == []
+    assert [fact.answer.text for fact in there.of(MessageAnswered)] == ["sorted"]
+    assert there.of(DeliveryFailed) == []
     assert [each.headers["idempotency-key"] for each in there.pushed] == [one, one]
 
 
@@ -266,7 +266,7 @@ async def test_one_in_retry_holds_up_what_stands_behind_it_for_its_pause_only(of
     await office.pass_time(0.2)
     await office.stands(there.ops, asked, "answered")
     assert [each.activity for each in there.pushed] == [one, one, asked]
-    assert [fact.code for fact in there.of(GivenUp)] == ["unreachable"]
+    assert [fact.code for fact in there.of(DeliveryFailed)] == ["unreachable"]
 
 
 @requirement("D17", "M21")
@@ -285,24 +285,30 @@ async def test_a_plain_message_to_the_same_agent_is_tried_as_ever_and_nothing_ri
 
 # Who has not taken it has declined nothing.
 NOBODY_OWES = ""
-ENDS: list[tuple[Reply, Reason, str]] = [
-    (plain(404, error="go away"), Reason.REFUSED, NOBODY_OWES),
-    ((200, {}, b"<html>"), Reason.BAD_ANSWER, NOBODY_OWES),
-    (plain(200, error="I cannot"), Reason.AGENT_ERROR, "declined"),
-    (plain(200, result={"status": {"state": "rejected"}}), Reason.REJECTED, "declined"),
+ENDS: list[tuple[Reply, FailureReason, str]] = [
+    (plain(404, error="go away"), FailureReason.REFUSED, NOBODY_OWES),
+    ((200, {}, b"<html>"), FailureReason.BAD_ANSWER, NOBODY_OWES),
+    (plain(200, error="I cannot"), FailureReason.AGENT_ERROR, "declined"),
+    (plain(200, result={"status": {"state": "rejected"}}), FailureReason.REJECTED, "declined"),
 ]
 
 
 @requirement("D1", "D4", "D7", "D8")
 @pytest.mark.parametrize(("reply", "reason", "owed"), ENDS, ids=[reason for _, reason, _ in ENDS])
 async def test_what_will_not_pass_fails_with_its_reason_and_tells_the_caller_once(
-    office: Office, reply: Reply, reason: Reason, owed: str
+    office: Office, reply: Reply, reason: FailureReason, owed: str
 ) -> None:
     there = await team(office)
     office.net.answers(URL, reply)
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.phase, row.reason, row.open, row.attempt) == (Status.FAILED, Phase.ENDED, reason, 0, 1)
+    assert (row.status, row.phase, row.reason, row.open, row.attempt) == (
+        DelegationStatus.FAILED,
+        DelegationPhase.ENDED,
+        reason,
+        0,
+        1,
+    )
     assert (await there.told(one))[-2:] == ["queued/sending", reason]
     (result,) = [each for each in await office.take(there.lead) if each["kind"] == "delegation_result"]
     told = result["response_body"]
@@ -316,10 +322,15 @@ async def test_two_failures_that_might_have_passed_fail_it_as_unreachable(office
     there = await team(office)
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.phase, row.taken_at) == (Status.QUEUED, Phase.RETRYING, None)
+    assert (row.status, row.phase, row.taken_at) == (DelegationStatus.QUEUED, DelegationPhase.RETRYING, None)
     await office.pass_time(8.1)
     row = await there.row(one)
-    assert (row.status, row.reason, row.error, row.attempt) == (Status.FAILED, Reason.UNREACHABLE, "nobody there", 2)
+    assert (row.status, row.reason, row.error, row.attempt) == (
+        DelegationStatus.FAILED,
+        FailureReason.UNREACHABLE,
+        "nobody there",
+        2,
+    )
     assert (await there.told(one))[-4:] == ["queued/sending", "queued/retrying", "queued/sending", "unreachable"]
     assert await office.state(there.ops, one) == NOBODY_OWES
 
@@ -335,14 +346,14 @@ async def test_a_refusal_that_comes_behind_the_lease_of_its_push_is_one_end(offi
             office.net.answers(URL, plain(200))  # it is told
             row = await there.row(pushed.activity)
             by = Sender(f"workspace:{there.lead.id}", there.lead.id, None, None)
-            await office.server.server.delegations.cancel(row, by, "not wanted")
+            await office.server.server.delegation_writer.cancel(row, by, "not wanted")
         return plain(404, error="go away")
 
     office.net.agents[URL] = answer
     one = await there.give()
-    row = await eventually(lambda: there.row(one), lambda row: row.status.ended)
+    row = await eventually(lambda: there.row(one), lambda row: row.status.is_ended)
     await office.rest()
-    assert row.reason is (Reason.CANCELLED if cancelled else Reason.REFUSED)
+    assert row.reason is (FailureReason.CANCELLED if cancelled else FailureReason.REFUSED)
     # It may have been sent once more, to an agent that nobody had heard of for so long.
     words = [tick.split()[0] for tick in await office.ticks(there.ops, one)]
     end = ["acked", "declined"] if cancelled else ["dead"]
@@ -355,7 +366,12 @@ async def test_an_agent_that_has_it_is_at_work_and_the_row_says_so(office: Offic
     office.net.answers(URL, plain(202, queued=True))
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.phase, row.open, a2a_state(row)) == (Status.QUEUED, Phase.CLAIMED, 1, "working")
+    assert (row.status, row.phase, row.open, a2a_state(row)) == (
+        DelegationStatus.QUEUED,
+        DelegationPhase.CLAIMED,
+        1,
+        "working",
+    )
     assert row.taken_at == office.clock.now()
 
 
@@ -363,12 +379,12 @@ async def test_an_agent_that_has_it_is_at_work_and_the_row_says_so(office: Offic
 async def test_a_url_that_may_not_be_called_is_told_with_its_reason_and_no_request(office: Office) -> None:
     there = await team(office)
     registry = office.server.server.registry
-    registry.put(replace(registry.living(there.ops.id), url=None))
+    registry.put_workspace(replace(registry.active_workspace(there.ops.id), url=None))
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.reason, office.net.pushed) == (Status.FAILED, Reason.UNSAFE_URL, [])
+    assert (row.status, row.reason, office.net.pushed) == (DelegationStatus.FAILED, FailureReason.UNSAFE_URL, [])
     name, payload = (await told_of(office, one))[-1]
-    advice = ADVICE[Reason.UNSAFE_URL]
+    advice = ADVICE[FailureReason.UNSAFE_URL]
     assert (name, payload["reason"], payload["advice"]) == ("DELEGATION_FAILED", "unsafe_url", advice)
 
 
@@ -401,9 +417,9 @@ def expected(script: list[str]) -> tuple[str, int]:
 
 def named(fact: Any) -> str:
     """What was heard, in the words of the model."""
-    if isinstance(fact, GivenUp):
+    if isinstance(fact, DeliveryFailed):
         return fact.code
-    if isinstance(fact, Answered):
+    if isinstance(fact, MessageAnswered):
         return "declined" if fact.declined else "answered"
     return type(fact).__name__.lower()
 
@@ -412,7 +428,7 @@ def named(fact: Any) -> str:
 @pytest.mark.parametrize("seed", range(4))
 async def test_whatever_its_agent_answers_it_comes_to_what_the_policy_says(office: Office, seed: int) -> None:
     there = await team(office)
-    office.server.server.delivery._limits = Limits(circuit_failures=10**6)
+    office.server.server.push_dispatcher._limits = Limits(circuit_failures=10**6)
     chance = Random(seed)
     for number in range(8):
         script = [chance.choice(["busy", "busy", "passes"]) for _ in range(chance.randrange(5))]
@@ -435,5 +451,5 @@ async def test_whatever_its_agent_answers_it_comes_to_what_the_policy_says(offic
         end, pushes = expected(script)
         assert named(there.heard[-1]) == end, script
         assert [each.attempt for each in there.pushed if each.activity == one] == list(range(1, pushes + 1)), script
-        between = [fact.busy for fact in there.of(Delayed)]
+        between = [fact.busy for fact in there.of(PushDeferred)]
         assert between == [sort == "busy" for sort in script[: pushes - 1]], script

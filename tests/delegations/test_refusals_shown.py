@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.refusals import DelegationCycle
+from molecule_core.common.errors import DelegationCycle
 from tests.answers.office import Office
 from tests.delegations.work import begin
 from tests.requirements import requirement

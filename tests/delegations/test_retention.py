@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from molecule_core.delegations.model import Delegation, Progress, Status
-from molecule_core.delegations.pruning import DelegationPruning
-from molecule_core.ground.clock import DAY, HOUR
-from molecule_core.ground.errors import InvalidMessage, NotFound
+from molecule_core.common.clock import DAY, HOUR
+from molecule_core.common.errors import InvalidMessage, NotFound
+from molecule_core.delegations.model import Delegation, DelegationStatus, ProgressReport
+from molecule_core.delegations.retention import DelegationRetention
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.pruning import Batch
+from molecule_core.store.retention import RetentionBatch
 from tests.answers.office import Office, handle, reply
 from tests.clocks import FakeClock
 from tests.delegations.test_begin import pair
@@ -46,12 +46,12 @@ class Kept(NamedTuple):
         await self.office.pass_time(days * DAY_SECONDS)
         return await prune(self.office)
 
-    def pruning(self, **limits: Any) -> DelegationPruning:
+    def pruning(self, **limits: Any) -> DelegationRetention:
         server = self.office.server.server
         limited = msgspec.structs.replace(server.settings.limits, **limits)
-        return DelegationPruning(server.store, OrgReader(server.registry), clock=self.office.clock, limits=limited)
+        return DelegationRetention(server.store, OrgReader(server.registry), clock=self.office.clock, limits=limited)
 
-    async def found(self, count: int) -> list[Batch]:
+    async def found(self, count: int) -> list[RetentionBatch]:
         """What retention would take of delegations, in batches."""
         before = self.office.clock.now() - self.office.server.server.settings.limits.retention_days * DAY
         return [batch async for batch in self.pruning().batches(before, count) if batch.command is not None]
@@ -85,8 +85,8 @@ async def test_what_has_ended_goes_after_seven_days_with_its_time_line_and_progr
     first = (await begin(kept.office, lead, ops)).row
     delegation_id = first.id
     (row,) = await kept.office.take(ops)
-    said = Progress(current_step="half of it", percent=50)
-    await kept.office.server.server.delegations.progress(
+    said = ProgressReport(current_step="half of it", percent=50)
+    await kept.office.server.server.delegation_writer.report_progress(
         await row_of(kept.office, delegation_id), asked(ops, lead).sender, said
     )
     await reply(ops, handle(row), "sorted")
@@ -94,10 +94,10 @@ async def test_what_has_ended_goes_after_seven_days_with_its_time_line_and_progr
     assert [await kept.ids(table) for table in TABLES] == [{delegation_id}] * len(TABLES)
     assert (await kept.days(0.2))["delegations"] == 1
     assert [await kept.ids(table) for table in TABLES] == [set()] * len(TABLES)
-    assert await kept.office.server.server.delegated.given(lead.id, None, None, 10) == []
+    assert await kept.office.server.server.delegation_reader.sent_by(lead.id, None, None, 10) == []
     assert (await refused(lead.api.get(f"/delegations/{delegation_id}"))).status == 404
     with pytest.raises(NotFound):  # who has read it before
-        await kept.office.server.server.delegations.cancel(first, asked(lead, ops).sender, "enough")
+        await kept.office.server.server.delegation_writer.cancel(first, asked(lead, ops).sender, "enough")
 
 
 @requirement("M20", "D13")
@@ -124,10 +124,10 @@ async def test_a_tree_stays_whole_as_long_as_anything_of_it_is_open_or_has_just_
 @requirement("M20", "D6")
 async def test_what_a_workspace_recorded_goes_too(kept: Kept) -> None:
     lead, ops = await pair(kept.office)
-    writer, sender = kept.office.server.server.delegations, asked(lead, ops).sender
+    writer, sender = kept.office.server.server.delegation_writer, asked(lead, ops).sender
     done = (await writer.record(lead.id, "mine-1", ops.id, "sort the mail", sender)).row
     await writer.record(lead.id, "mine-2", ops.id, "sort the mail", sender)
-    await writer.update(done, sender, Status.COMPLETED, "sorted", None)
+    await writer.update(done, sender, DelegationStatus.COMPLETED, "sorted", None)
     assert (await kept.days(7.2))["delegations"] == 1
     assert await kept.ids() == {"mine-2"}  # its deadline has passed a little later
 
@@ -171,7 +171,7 @@ async def test_trees_go_in_batches_and_one_that_is_larger_goes_at_once(kept: Kep
         await cancel(kept.office, lead, (await begin(kept.office, lead, helper, f"task {number}")).row.id)
     await kept.office.pass_time(7.2 * DAY_SECONDS)
     assert [batch.rows for batch in await kept.found(3)] == [5, 2, 3]
-    assert (await kept.ground.retention.would_go())["delegations"] == 10
+    assert (await kept.ground.retention.count_expired())["delegations"] == 10
     assert len(await kept.ids()) == 10
     assert (await kept.days(0))["delegations"] == 10
     assert await kept.ids() == set()
@@ -207,7 +207,7 @@ async def test_the_message_of_a_task_that_somebody_is_at_work_on_stays_until_it_
     await kept.days(8)
     assert await messages() == {task, newest}
     await reply(ops, handle(row), "sorted")
-    assert (await row_of(kept.office, task)).status is Status.COMPLETED
+    assert (await row_of(kept.office, task)).status is DelegationStatus.COMPLETED
     await kept.days(0.1)
     assert await messages() == {newest}
 
@@ -215,7 +215,7 @@ async def test_the_message_of_a_task_that_somebody_is_at_work_on_stays_until_it_
 @requirement("D8", "M20")
 async def test_a_task_whose_message_is_gone_is_retried_if_its_text_was_all_of_it(kept: Kept) -> None:
     lead, ops = await pair(kept.office)
-    helper, writer = await kept.office.server.seat("Helper"), kept.office.server.server.delegations
+    helper, writer = await kept.office.server.seat("Helper"), kept.office.server.server.delegation_writer
     sender, words = asked(lead, ops).sender, {"kind": "text", "text": "read this"}
     found = []
     for parts in ([words], [words, {"kind": "file", "file": {"uri": "https://files.example/b.txt"}}]):
@@ -255,7 +255,7 @@ async def test_a_key_goes_by_its_own_age_and_one_that_was_taken_anew_stays(kept:
     batches = [batch async for batch in kept.pruning().batches(0, 3) if batch.command is not None]
     assert [(batch.what, batch.rows) for batch in batches] == [("delegation keys", 3), ("delegation keys", 1)]
     again = await begin(kept.office, lead, ops, "task 0", key="k-0", deadline_seconds=20 * 86_400)
-    assert not again.hit
+    assert not again.is_duplicate
     for batch in batches:
         assert batch.command is not None
         await bounded(kept.office.server.server.store.run(batch.command))
@@ -275,6 +275,6 @@ async def test_where_all_is_kept_for_ever_nothing_goes(
         lead, ops = await pair(office)
         found = await ended(office, lead, ops, key="k-1")
         await office.pass_time(1000 * HOUR_SECONDS)
-        assert await server.server._retention.would_go() == {}
+        assert await server.server._retention.count_expired() == {}
         assert (await row_of(office, found.id)).settled_at == found.settled_at
         assert found.settled_at is not None and clock.now() - found.settled_at >= 1000 * HOUR

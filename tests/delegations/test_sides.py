@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
-from molecule_core.delegations.model import Phase, Progress, Reason, Status
-from molecule_core.ground.errors import MessageIdReused
-from molecule_core.ground.refusals import DelegationOpen, NotTheWorker
+from molecule_core.common.errors import DelegationNotEnded, MessageIdReused, NotTheAssignee
+from molecule_core.delegations.model import DelegationPhase, DelegationStatus, FailureReason, ProgressReport
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office, handle, reply
 from tests.delegations.test_ends import came, cancel, given, has_ended
@@ -21,19 +20,19 @@ def by(seat: Seat) -> Sender:
 @requirement("D6", "D1")
 async def test_progress_is_kept_and_changes_no_state(office: Office) -> None:
     lead, ops, row = await given(office)
-    writer, known = office.server.server.delegations, await row_of(office, row["id"])
-    with pytest.raises(NotTheWorker):
-        await writer.progress(known, by(lead), Progress("mine"))
+    writer, known = office.server.server.delegation_writer, await row_of(office, row["id"])
+    with pytest.raises(NotTheAssignee):
+        await writer.report_progress(known, by(lead), ProgressReport("mine"))
     for percent in (10, 50):
         await office.clock.advance(30)
-        found = await writer.progress(known, by(ops), Progress("reading", ("grep",), "soon", percent))
-        assert (found.status, found.phase) == (Status.QUEUED, Phase.WORKING)
+        found = await writer.report_progress(known, by(ops), ProgressReport("reading", ("grep",), "soon", percent))
+        assert (found.status, found.phase) == (DelegationStatus.QUEUED, DelegationPhase.WORKING)
         assert found.life_at == office.clock.now()
     states = [payload["phase"] for name, payload in await told_of(office, known.id) if name == "DELEGATION_STATUS"]
     assert states == ["waiting", "waiting", "claimed", "working"]
     await reply(ops, handle(row), "sorted")
-    before = await has_ended(office, known.id, Status.COMPLETED, "reply")
-    assert await writer.progress(known, by(ops), Progress("too late")) == before
+    before = await has_ended(office, known.id, DelegationStatus.COMPLETED, "reply")
+    assert await writer.report_progress(known, by(ops), ProgressReport("too late")) == before
 
 
 @requirement("D14", "M26")
@@ -43,12 +42,16 @@ async def test_who_says_again_that_it_is_at_work_is_not_stuck_and_tells_nothing_
         await office.pass_time(400)
         await office.ask(lead, "still at it", by=ops, progress=True)
         assert (await row_of(office, row["id"])).life_at == office.clock.now()
-        assert await office.server.server.delegated.counts((await row_of(office, row["id"])).org_id) == (1, 0)
+        assert await office.server.server.delegation_reader.count_open_and_stuck(
+            (await row_of(office, row["id"])).org_id
+        ) == (1, 0)
     assert [noted.fact for noted in await line_of(office, row["id"])].count("progress") == 1
     states = [payload["phase"] for name, payload in await told_of(office, row["id"]) if name == "DELEGATION_STATUS"]
     assert states == ["waiting", "waiting", "claimed", "working"]
     await office.pass_time(700)
-    assert await office.server.server.delegated.counts((await row_of(office, row["id"])).org_id) == (1, 1)
+    assert await office.server.server.delegation_reader.count_open_and_stuck(
+        (await row_of(office, row["id"])).org_id
+    ) == (1, 1)
 
 
 @requirement("D3", "D8")
@@ -69,17 +72,17 @@ async def test_what_went_wrong_is_short_where_it_is_told_and_whole_where_it_is_r
 @pytest.mark.parametrize("status", ["completed", "failed"])
 async def test_the_target_alone_may_say_how_it_has_ended(office: Office, status: str) -> None:
     lead, ops, row = await given(office)
-    writer, known = office.server.server.delegations, await row_of(office, row["id"])
-    with pytest.raises(NotTheWorker):
+    writer, known = office.server.server.delegation_writer, await row_of(office, row["id"])
+    with pytest.raises(NotTheAssignee):
         await writer.update(known, by(lead), status, "sorted", "no access")
     for _ in range(2):
         await writer.update(known, by(ops), status, "sorted", "no access")
-    found = await has_ended(office, known.id, Status(status), "update")
+    found = await has_ended(office, known.id, DelegationStatus(status), "update")
     assert [noted for noted in await line_of(office, known.id) if noted.late] == []
     assert await writer.update(known, by(ops), status, "sorted again", "still none") == found
     (late,) = [noted for noted in await line_of(office, known.id) if noted.late]
     assert late.detail in ("sorted again", "still none")
-    assert (found.result, found.reason) in (("sorted", None), (None, Reason.REJECTED))
+    assert (found.result, found.reason) in (("sorted", None), (None, FailureReason.REJECTED))
     assert [kind for kind, _ in await came(office, lead)] == ["delegation_result"]
     assert await office.state(ops, known.id) == ("answered" if status == "completed" else "declined")
     await office.pass_time(700)
@@ -89,20 +92,20 @@ async def test_the_target_alone_may_say_how_it_has_ended(office: Office, status:
 @requirement("D6")
 async def test_what_a_caller_records_itself_is_sent_to_nobody_and_ended_by_it_alone(office: Office) -> None:
     lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    writer = office.server.server.delegations
+    writer = office.server.server.delegation_writer
     receipts = [await writer.record(lead.id, "own-1", ops.id, "sort", by(lead)) for _ in range(2)]
-    assert [receipt.hit for receipt in receipts] == [False, True]
+    assert [receipt.is_duplicate for receipt in receipts] == [False, True]
     with pytest.raises(MessageIdReused):
         await writer.record(lead.id, "own-1", ops.id, "sort again", by(lead))
     row = receipts[0].row
-    with pytest.raises(NotTheWorker):
+    with pytest.raises(NotTheAssignee):
         await writer.update(row, by(ops), "completed", "sorted", None)
     await writer.update(row, by(lead), "completed", "sorted", None)
-    await has_ended(office, "own-1", Status.COMPLETED, "update")
+    await has_ended(office, "own-1", DelegationStatus.COMPLETED, "update")
     assert [await office.take(seat) for seat in (lead, ops)] == [[], []]
     other = (await writer.record(lead.id, "own-2", ops.id, "sort", by(lead))).row
     await writer.update(other, by(lead), "failed", None, "lost")
-    assert (await row_of(office, "own-2")).reason is Reason.REPORTED
+    assert (await row_of(office, "own-2")).reason is FailureReason.REPORTED
 
 
 @requirement("D11", "D8")
@@ -110,8 +113,8 @@ async def test_what_has_ended_is_begun_once_more_below_the_same(office: Office) 
     _, ops, row = await given(office)
     helper = await office.server.seat("Helper")
     first = (await begin(office, ops, helper, "a part", deadline_seconds=900)).row
-    writer = office.server.server.delegations
-    with pytest.raises(DelegationOpen):
+    writer = office.server.server.delegation_writer
+    with pytest.raises(DelegationNotEnded):
         await writer.retry(first, by(ops))
     await cancel(office, ops, first.id)
     second = (await writer.retry(await over(office, first.id), by(ops))).row

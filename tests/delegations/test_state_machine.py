@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
-from molecule_core.delegations.model import Delegation, Progress, Receipt, Status
-from molecule_core.delegations.rules import RANK
-from molecule_core.ground.clock import HOUR, SECOND
-from molecule_core.ground.errors import ChainFrozen, MessageIdReused
+from molecule_core.common.clock import HOUR, SECOND
+from molecule_core.common.errors import ChainFrozen, MessageIdReused
+from molecule_core.delegations.model import BeginResult, Delegation, DelegationStatus, ProgressReport
+from molecule_core.delegations.rules import STATUS_RANK
+from molecule_core.messages.delivery_state import UNSURE, PushAttempt, PushResult
 from molecule_core.messages.model import UNREACHABLE
-from molecule_core.messages.pushed import UNSURE, Push, Verdict
 from molecule_core.store.queries import Query
 from tests.delegations.stage import LEASE_SECONDS, Stage, asked, by, stage_on
 from tests.engines import ENGINES
@@ -27,13 +27,13 @@ _STEPS_A_STORY = 30
 _UNSURE_SECONDS, _KEY_HOURS = 900, 24
 WORDS = [{"kind": "text", "text": "done"}]
 VERDICTS = {
-    "words": Verdict(answer='{"result":{"kind":"message","parts":[{"kind":"text","text":"done"}]}}'),
-    "taken": Verdict(answer="{}"),
-    "error": Verdict(answer='{"error":"cannot"}'),
-    "refused": Verdict(error="no", refused=True, code="refused"),
-    "breaks": Verdict(error="nobody there", code=UNREACHABLE, sent=False),
-    "unsure": Verdict(error="nothing came", code=UNSURE),
-    "busy": Verdict(error="busy", busy=True),
+    "words": PushResult(answer='{"result":{"kind":"message","parts":[{"kind":"text","text":"done"}]}}'),
+    "taken": PushResult(answer="{}"),
+    "error": PushResult(answer='{"error":"cannot"}'),
+    "refused": PushResult(error="no", refused=True, code="refused"),
+    "breaks": PushResult(error="nobody there", code=UNREACHABLE, sent=False),
+    "unsure": PushResult(error="nothing came", code=UNSURE),
+    "busy": PushResult(error="busy", busy=True),
 }
 
 
@@ -95,7 +95,7 @@ class DelegationMachine(RuleBasedStateMachine):
         stage.pushed_to(self.pushed)
         self.work: list[Work] = []
         self.keys: dict[str, Work] = {}
-        self.pushes: list[tuple[Work, Push]] = []
+        self.pushes: list[tuple[Work, PushAttempt]] = []
         self.parts = 0
         self.is_removed = False
 
@@ -116,10 +116,10 @@ class DelegationMachine(RuleBasedStateMachine):
 
     def begun(self, found: Any, known: Work | None, parent: Work | None = None) -> Work | None:
         """A receipt is of what is there already, or of a new one."""
-        if not isinstance(found, Receipt):
+        if not isinstance(found, BeginResult):
             assert found is ChainFrozen or self.is_removed, found
             return None
-        assert found.hit == (known is not None)
+        assert found.is_duplicate == (known is not None)
         if known is not None:
             assert found.row.id == known.row.id
             return known
@@ -195,7 +195,7 @@ class DelegationMachine(RuleBasedStateMachine):
     @rule(which=which, attempt=st.integers(1, 2))
     def give_back(self, which: int, attempt: int) -> None:
         """Who polls does not want it now."""
-        self.does(self.stage.writer.give_back(self.polls, {self.one(which).row.id: attempt}))
+        self.does(self.stage.writer.release_claims(self.polls, {self.one(which).row.id: attempt}))
 
     @rule(most=st.integers(1, 3))
     def send(self, most: int) -> None:
@@ -217,7 +217,7 @@ class DelegationMachine(RuleBasedStateMachine):
     def settle(self, which: int, verdict: str) -> None:
         """A push has ended, perhaps one that nobody waits for any more."""
         work, push = self.pushes.pop(which % len(self.pushes))
-        self.does(self.stage.pushing.settle(work.row.org_id, push, VERDICTS[verdict], counts=True))
+        self.does(self.stage.pushing.record_result(work.row.org_id, push, VERDICTS[verdict], failure_counts=True))
         if work.flying == push.attempt and not work.is_gone:
             work.flying = 0
             work.hears(verdict, self.now)
@@ -237,7 +237,7 @@ class DelegationMachine(RuleBasedStateMachine):
             "update": lambda: stage.delegations.update(row, by(target), "completed", "done", None),
             "decline": lambda: stage.replies.decline(target, handle, "cannot"),
             "no": lambda: stage.delegations.update(row, by(target), "failed", None, "cannot"),
-            "progress": lambda: stage.delegations.progress(row, by(target), Progress("half")),
+            "progress": lambda: stage.delegations.report_progress(row, by(target), ProgressReport("half")),
             "keep": lambda: stage.replies.keep_draft(target, row.id, "done"),
             "draft": lambda: stage.replies.send_draft(target, row.id, None),
         }
@@ -268,11 +268,11 @@ class DelegationMachine(RuleBasedStateMachine):
         work = self.one(which)
         row = self.does(self.stage.row(work.row))
         if how == "hold":
-            assert bool(self.does(self.stage.delegations.hold(row, 30))) == (work.end is None)
+            assert bool(self.does(self.stage.delegations.hold_result(row, 30))) == (work.end is None)
         elif how == "let_go":
-            self.does(self.stage.delegations.let_go(row, row.wait_until))
+            self.does(self.stage.delegations.release_hold(row, row.wait_until))
         else:
-            taken = self.does(self.stage.delegations.take(row, row.wait_until))
+            taken = self.does(self.stage.delegations.claim_result(row, row.wait_until))
             assert (taken.delivered == "") == (work.end is None)
             work.taken += taken.delivered == "here"
             assert work.taken <= 1
@@ -315,9 +315,9 @@ class DelegationMachine(RuleBasedStateMachine):
         ended = int(work.end is not None)
         stands = (str(row.status), row.reason) if row.status.ended else None
         assert stands == work.end
-        assert RANK[row.status] >= work.rank
-        work.rank = RANK[row.status]
-        assert row.open == 1 - ended and row.result == ("done" if row.status is Status.COMPLETED else None)
+        assert STATUS_RANK[row.status] >= work.rank
+        work.rank = STATUS_RANK[row.status]
+        assert row.open == 1 - ended and row.result == ("done" if row.status is DelegationStatus.COMPLETED else None)
         assert len(self.does(stage.ends(row))) == ended
         assert len(self.does(stage.results(row))) == ended
         assert len(self.does(stage.due(row))) == 1 - ended

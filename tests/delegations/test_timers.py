@@ -2,10 +2,10 @@
 
 import pytest
 
-from molecule_core.delegations.model import DELEGATION, Reason, Status
-from molecule_core.messages.facts import Unsure
-from molecule_core.store.database import Command, Decision, WriteSet
-from molecule_core.store.timers import timer
+from molecule_core.delegations.model import DELEGATION, DelegationStatus, FailureReason
+from molecule_core.messages.events import PushOutcomeUnknown
+from molecule_core.store.database import Command, CommandSteps, WriteSet
+from molecule_core.store.timers import set_timer
 from tests.answers.office import Office, handle, reply
 from tests.delegations.pushes import URL
 from tests.delegations.test_ends import came, cancel, given, has_ended
@@ -29,8 +29,8 @@ async def test_a_deadline_that_passes_ends_it_and_both_are_told(office: Office) 
     assert (await row_of(office, row.id)).open == 1
     assert await timers_of(office) == [row.id]
     await office.pass_time(2)
-    found = await has_ended(office, row.id, Status.FAILED, "timer")
-    assert found.reason is Reason.EXPIRED
+    found = await has_ended(office, row.id, DelegationStatus.FAILED, "timer")
+    assert found.reason is FailureReason.EXPIRED
     assert [kind for kind, _ in await came(office, lead)] == ["delegation_result"]
     assert [kind for kind, _ in await came(office, ops)] == ["system"]
     assert await timers_of(office) == []
@@ -50,10 +50,10 @@ async def test_an_answer_after_the_deadline_is_kept_and_changes_nothing(office: 
     delegation_id = (await begin(office, lead, ops, deadline_seconds=60)).row.id
     (row,) = await office.take(ops)
     await office.pass_time(61)
-    before = await has_ended(office, delegation_id, Status.FAILED, "timer")
+    before = await has_ended(office, delegation_id, DelegationStatus.FAILED, "timer")
     first, second = [await reply(ops, handle(row), "sorted") for _ in range(2)]
     assert first["activity_id"] == second["activity_id"]
-    assert await has_ended(office, delegation_id, Status.FAILED, "timer") == before
+    assert await has_ended(office, delegation_id, DelegationStatus.FAILED, "timer") == before
     last = (await line_of(office, delegation_id))[-1]
     assert (last.fact, last.late, last.detail, last.status) == ("answered", 1, "sorted", "failed")
     own = await office.person.get(f"/workspaces/{ops.id}/activity")
@@ -74,7 +74,7 @@ async def test_the_end_of_a_failed_parent_ends_all_below_it_and_a_completed_one_
     await office.rest()
     for each in (below, deeper):
         found = await over(office, each.id)
-        assert (found.status, found.error) == (Status.CANCELLED, "the work that it belonged to has ended")
+        assert (found.status, found.error) == (DelegationStatus.CANCELLED, "the work that it belonged to has ended")
     first = (await begin(office, lead, ops, "another")).row
     (again,) = [each for each in await office.take(ops) if each["id"] == first.id]
     child = (await begin(office, ops, helper, "a part of another", cause_id=first.id)).row
@@ -93,13 +93,13 @@ async def test_the_loss_of_the_root_ends_what_stands_below_a_completed_part_of_i
     deeper = (await begin(office, helper, deep, "a part of the part")).row
     await reply(helper, handle(part), "the rest is under way")
     await office.pass_time(120)
-    assert (await row_of(office, below.id)).status is Status.COMPLETED
+    assert (await row_of(office, below.id)).status is DelegationStatus.COMPLETED
     assert (await row_of(office, deeper.id)).open == 1
     await cancel(office, lead, row["id"])
     await office.rest()
     found = await over(office, deeper.id)
-    assert (found.status, found.error) == (Status.CANCELLED, "the work that it belonged to has ended")
-    assert (await row_of(office, below.id)).status is Status.COMPLETED
+    assert (found.status, found.error) == (DelegationStatus.CANCELLED, "the work that it belonged to has ended")
+    assert (await row_of(office, below.id)).status is DelegationStatus.COMPLETED
     assert await timers_of(office) == []
 
 
@@ -122,8 +122,8 @@ async def test_who_is_removed_leaves_no_open_delegation(office: Office) -> None:
     below = (await begin(office, ops, helper, "a part")).row
     await remove(office.server.admin, ops)
     await office.rest()
-    assert (await over(office, row["id"])).reason is Reason.TARGET_REMOVED
-    assert (await over(office, below.id)).reason is Reason.CANCELLED
+    assert (await over(office, row["id"])).reason is FailureReason.TARGET_REMOVED
+    assert (await over(office, below.id)).reason is FailureReason.CANCELLED
     assert [kind for kind, _ in await came(office, lead)] == ["delegation_result"]
     assert await timers_of(office) == []
 
@@ -135,7 +135,7 @@ async def test_a_timer_of_what_is_not_there_is_taken_away(office: Office, gone: 
     org_id = office.server.server.registry.orgs()[0].id
     key = f"{org_id}/{row['id'] if gone == 'known' else 'nothing'}"
     await reply(ops, handle(row), "sorted")
-    await office.server.server.delegations.on_due(key)
+    await office.server.server.delegation_writer.on_due(key)
     assert await timers_of(office) == []
 
 
@@ -146,11 +146,11 @@ async def test_what_was_sent_and_never_answered_has_an_unknown_outcome(office: O
     ops = await office.server.seat("Ops", delivery_mode="push", url=URL)
     row = (await begin(office, lead, ops)).row
     await office.rest()
-    assert (await row_of(office, row.id)).status is Status.UNKNOWN
+    assert (await row_of(office, row.id)).status is DelegationStatus.UNKNOWN
     await office.pass_time(899)
     assert (await row_of(office, row.id)).open == 1
     await office.pass_time(2)
-    assert (await has_ended(office, row.id, Status.FAILED, "timer")).reason is Reason.UNKNOWN_OUTCOME
+    assert (await has_ended(office, row.id, DelegationStatus.FAILED, "timer")).reason is FailureReason.UNKNOWN_OUTCOME
 
 
 @requirement("D8", "D14")
@@ -165,14 +165,14 @@ async def test_what_becomes_unsure_is_looked_at_no_later_than_it_was_to_be(offic
         return int(found)
 
     async def run(written: WriteSet[None]) -> None:
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
             return written
 
         await store.run(Command(row.org_id, ((DELEGATION, row.key),), decide))
 
     soon = now + 60_000_000
-    await run(WriteSet(None, [timer(DELEGATION, row.key, soon)]))
-    await run(WriteSet(None, facts=[Unsure(row.id, "no answer within 300 s", now)]))
-    assert (await row_of(office, row.id)).status is Status.UNKNOWN
+    await run(WriteSet(None, [set_timer(DELEGATION, row.key, soon)]))
+    await run(WriteSet(None, domain_events=[PushOutcomeUnknown(row.id, "no answer within 300 s", now)]))
+    assert (await row_of(office, row.id)).status is DelegationStatus.UNKNOWN
     assert await due() == soon

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Reason, Status
+from molecule_core.common.errors import CommunicationDenied, SelfDelegation, StoreUnavailable
+from molecule_core.delegations.model import DelegationStatus, FailureReason
 from molecule_core.delegations.rules import ADVICE
-from molecule_core.ground.errors import MayNotTalk, StoreUnavailable
-from molecule_core.ground.refusals import SelfDelegation
 from tests.answers.office import Office, handle, reply
 from tests.clocks import FakeClock
 from tests.delegations.entrances import Entrance, Giving
@@ -41,7 +40,7 @@ async def test_who_may_not_talk_to_the_target_is_refused_and_nothing_is_written(
     lead, ops = await pushed_to(office)
     below = await office.server.seat("Below", parent_id=ops.id, delivery_mode="push", url="https://below.example/a2a")
     told = await giving.call(lead, below)
-    assert giving.refuses(told, MayNotTalk, "may_not_talk"), told
+    assert giving.refuses(told, CommunicationDenied, "may_not_talk"), told
     await office.rest()
     await nothing_is_there(giving, lead)
     assert await office.take(below) == []
@@ -116,7 +115,11 @@ async def test_what_will_not_pass_has_failed_at_once_with_its_reason_and_advice(
     await office.pass_time(100)
     assert len(office.net.pushed) == 1
     name, payload = (await told_of(office, begun.delegation_id))[-1]
-    assert (name, payload["reason"], payload["advice"]) == ("DELEGATION_FAILED", "refused", ADVICE[Reason.REFUSED])
+    assert (name, payload["reason"], payload["advice"]) == (
+        "DELEGATION_FAILED",
+        "refused",
+        ADVICE[FailureReason.REFUSED],
+    )
     assert await giving.comes(lead, begun) == ["failed"]
     again = await giving.call(lead, ops, key=giving.key("call-1"))
     assert not again.hit and again.delegation_id != begun.delegation_id
@@ -139,7 +142,7 @@ async def test_a_url_that_may_not_be_called_gets_no_request_and_the_task_has_fai
         name, payload = (await told_of(office, begun.delegation_id))[-1]
         assert (name, payload["reason"], payload["advice"]) == (
             *("DELEGATION_FAILED", "unsafe_url"),
-            ADVICE[Reason.UNSAFE_URL],
+            ADVICE[FailureReason.UNSAFE_URL],
         )
         assert await giving.comes(lead, begun) == ["failed"]
         await giving.close()
@@ -181,7 +184,7 @@ async def test_an_answer_that_comes_again_is_the_first_one(giving: Giving) -> No
     states = await states_of(office, begun.delegation_id)
     assert states.count("complete") == 1 and "failed" not in states
     row = await row_of(office, begun.delegation_id)
-    assert (row.status, row.result) == (Status.COMPLETED, "sorted")
+    assert (row.status, row.result) == (DelegationStatus.COMPLETED, "sorted")
     assert await giving.comes(lead, begun) == ["completed sorted"]
 
 
@@ -197,7 +200,7 @@ async def test_a_wake_up_that_is_lost_costs_time_and_nothing_of_the_task(giving:
     heard.update(wakeups._waiters)
     wakeups._waiters = heard
     row = await row_of(office, begun.delegation_id)
-    assert (row.status, row.result) == (Status.COMPLETED, "sorted")
+    assert (row.status, row.result) == (DelegationStatus.COMPLETED, "sorted")
     if begun.call is not None:
         assert not begun.call.done()
         await office.clock.advance(21)  # the request that waits is over then
@@ -236,7 +239,9 @@ async def test_a_task_that_was_being_sent_when_its_server_died_is_the_same_one_a
         begun = await giving.begin(lead, ops, key=giving.key("call-1"))
         await until_sent(clock, net, 1)
         await giving.close()
-        monkeypatch.setattr(server.server.delivery._pushing, "release", _nothing)  # it is gone before it can say so
+        monkeypatch.setattr(
+            server.server.push_dispatcher._push_claims, "release", _nothing
+        )  # it is gone before it can say so
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, seed=1) as server:
         giving = Giving(Office(server, await server.person(), clock, net), entrance)
         lead = _moved(server, lead)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.delegations.model import Phase, Reason, Status
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.facts import Delayed, GivenUp, Handed, Unsure
+from molecule_core.common.limits import Limits
+from molecule_core.delegations.model import DelegationPhase, DelegationStatus, FailureReason
+from molecule_core.messages.events import DeliveryFailed, MessagesDelivered, PushDeferred, PushOutcomeUnknown
 from tests.answers.office import Office, reply
 from tests.clocks import FakeClock
 from tests.delegations.pushes import URL, Team, handle, listen, team
@@ -28,8 +28,8 @@ async def test_it_is_not_sent_again_and_blocks_nobody(office: Office) -> None:
     office.net.breaks(URL, "no answer within 300 s", sent=True)
     one = await there.gives()
     assert there.heard == [
-        Handed(there.ops.id, ((one, 1),), True, office.clock.now()),
-        Unsure(one, "no answer within 300 s", office.clock.now()),
+        MessagesDelivered(there.ops.id, ((one, 1),), True, office.clock.now()),
+        PushOutcomeUnknown(one, "no answer within 300 s", office.clock.now()),
     ]
     office.net.answers(URL, said("done"))
     asked = await office.ask(there.ops, "a question")
@@ -60,7 +60,9 @@ async def test_what_was_surely_not_sent_is_sent_again(office: Office, sent: bool
     await there.gives()
     await office.pass_time(8.1)
     assert len(there.pushed) == (1 if sent else 2)
-    assert [type(fact) for fact in there.heard[1:]] == ([Unsure] if sent else [Delayed, Handed, GivenUp])
+    assert [type(fact) for fact in there.heard[1:]] == (
+        [PushOutcomeUnknown] if sent else [PushDeferred, MessagesDelivered, DeliveryFailed]
+    )
 
 
 @requirement("D17", "M21")
@@ -80,12 +82,17 @@ async def test_it_stands_as_unknown_for_a_quarter_of_an_hour_and_has_failed_then
     office.net.breaks(URL, "no answer within 300 s", sent=True)
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.phase, row.open, row.unsure_at) == (Status.UNKNOWN, Phase.WAITING, 1, office.clock.now())
+    assert (row.status, row.phase, row.open, row.unsure_at) == (
+        DelegationStatus.UNKNOWN,
+        DelegationPhase.WAITING,
+        1,
+        office.clock.now(),
+    )
     await office.pass_time(899)
     assert (await there.row(one)).open == 1
     await office.pass_time(2)
     row = await there.ended(one)
-    assert (row.status, row.reason) == (Status.FAILED, Reason.UNKNOWN_OUTCOME)
+    assert (row.status, row.reason) == (DelegationStatus.FAILED, FailureReason.UNKNOWN_OUTCOME)
     assert (await there.told(one))[-2:] == ["unknown_after_send/waiting", "unknown_outcome"]
     assert there.pushes_of(one) == 1
 
@@ -102,7 +109,11 @@ async def test_an_answer_by_another_way_ends_it_well(office: Office, way: str) -
     else:
         await office.ask(there.lead, "sorted", by=there.ops, delegation_id=one)
     row = await there.row(one)
-    assert (row.status, row.result, row.via) == (Status.COMPLETED, "sorted", {"handle": "reply"}.get(way, way))
+    assert (row.status, row.result, row.via) == (
+        DelegationStatus.COMPLETED,
+        "sorted",
+        {"handle": "reply"}.get(way, way),
+    )
     await office.pass_time(4000)
     assert (await there.told(one))[-1] == "complete" and (await there.told(one)).count("complete") == 1
 
@@ -117,7 +128,7 @@ async def test_an_answer_that_comes_behind_the_quarter_of_an_hour_is_late(office
     before = await there.told(one)
     await reply(there.ops, handle(there.pushed[0]), "sorted after all")
     row = await there.row(one)
-    assert (row.status, row.reason, row.result) == (Status.FAILED, Reason.UNKNOWN_OUTCOME, None)
+    assert (row.status, row.reason, row.result) == (DelegationStatus.FAILED, FailureReason.UNKNOWN_OUTCOME, None)
     assert await there.told(one) == before
     assert [noted.late for noted in await line_of(office, one)][-1] == 1
 
@@ -156,7 +167,7 @@ async def test_a_real_connection_that_ends_behind_the_request_leaves_it_unsure(
 
         async def unsure() -> int:
             await clock.advance(0)
-            return len(there.of(Unsure))
+            return len(there.of(PushOutcomeUnknown))
 
         await eventually(unsure, lambda found: found == 1)
         agent.gate.set()
@@ -177,5 +188,7 @@ async def test_a_real_agent_that_is_not_there_was_sent_nothing(
             there = Team(office, lead, ops, listen(office))
             await there.gives()
             await office.pass_time(8.1)
-            assert [(fact.code, fact.detail) for fact in there.of(GivenUp)] == [("unreachable", "connection refused")]
-            assert there.of(Unsure) == []
+            assert [(fact.code, fact.detail) for fact in there.of(DeliveryFailed)] == [
+                ("unreachable", "connection refused")
+            ]
+            assert there.of(PushOutcomeUnknown) == []

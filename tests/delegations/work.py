@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.delegations.model import Begin, Delegation, Noted, Receipt
+from molecule_core.delegations.model import BeginResult, Delegation, DelegationRequest, TimelineRow
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office
 from tests.journeys.patience import eventually
@@ -13,9 +13,9 @@ from tests.running import Seat
 from tests.waits import IN_PROCESS_SECONDS
 
 
-def asked(source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> Begin:
+def asked(source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> DelegationRequest:
     """What a workspace wants done by another one."""
-    return Begin(
+    return DelegationRequest(
         source_id=source.id,
         target_id=target.id,
         parts=[{"kind": "text", "text": task}],
@@ -25,16 +25,16 @@ def asked(source: Seat, target: Seat, task: str = "sort the mail", **more: Any) 
     )
 
 
-async def begin(office: Office, source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> Receipt:
+async def begin(office: Office, source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> BeginResult:
     """A workspace delegates."""
     async with asyncio.timeout(IN_PROCESS_SECONDS):
-        return await office.server.server.delegations.begin(asked(source, target, task, **more))
+        return await office.server.server.delegation_writer.begin(asked(source, target, task, **more))
 
 
 async def row_of(office: Office, delegation_id: str) -> Delegation:
     """A delegation as it is committed."""
     server = office.server.server
-    return await server.delegated.one(server.registry.orgs()[0].id, delegation_id)
+    return await server.delegation_reader.get_delegation(server.registry.orgs()[0].id, delegation_id)
 
 
 async def over(office: Office, delegation_id: str) -> Delegation:
@@ -43,10 +43,10 @@ async def over(office: Office, delegation_id: str) -> Delegation:
     return await eventually(lambda: row_of(office, delegation_id), lambda row: not row.open)
 
 
-async def line_of(office: Office, delegation_id: str) -> list[Noted]:
+async def line_of(office: Office, delegation_id: str) -> list[TimelineRow]:
     """Its time line."""
     server = office.server.server
-    return await server.delegated.time_line(server.registry.orgs()[0].id, delegation_id)
+    return await server.delegation_reader.timeline(server.registry.orgs()[0].id, delegation_id)
 
 
 async def told_of(office: Office, delegation_id: str) -> list[tuple[str, dict[str, Any]]]:
@@ -67,8 +67,10 @@ async def prune(office: Office) -> dict[str, int]:
     """A whole round of retention, batch by batch, while time stands still; how many of what it took. (Where a round has
     never ended yet it must be called before time passes, or the server's own round comes between.)"""
     retention = office.server.server._retention
-    before, done = dict(retention.gone), retention.rounds
+    before, done = dict(retention.deleted_rows), retention.rounds
     while retention.rounds == done:
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             await retention.on_due("")
-    return {what: rows - before.get(what, 0) for what, rows in retention.gone.items() if rows > before.get(what, 0)}
+    return {
+        what: rows - before.get(what, 0) for what, rows in retention.deleted_rows.items() if rows > before.get(what, 0)
+    }

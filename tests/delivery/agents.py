@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from molecule_core.ground.errors import FetchFailed
-from molecule_core.ground.net import Fetched, Fetcher
+from molecule_core.common.errors import FetchFailed
+from molecule_core.common.net.safe_fetch import Fetcher, FetchResult
 from tests.waits import IN_PROCESS_SECONDS
 
 A = TypeVar("A", bound="HttpAgent")
@@ -60,7 +60,7 @@ class Desk(Fetcher):
 
     async def post(
         self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
-    ) -> Fetched:
+    ) -> FetchResult:
         pushed = Pushed(url, {name.lower(): value for name, value in headers.items()}, msgspec.json.decode(body))
         self.pushed.append(pushed)
         self.under_way += 1
@@ -68,14 +68,14 @@ class Desk(Fetcher):
         try:
             if url not in self.agents:
                 raise FetchFailed(reason="nobody there", sent=False, status=None)
-            return Fetched(*await self.agents[url](pushed))
+            return FetchResult(*await self.agents[url](pushed))
         finally:
             self.under_way -= 1
 
-    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> Fetched:
+    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         raise FetchFailed(reason="nobody asks", sent=False, status=None)
 
-    async def check(self, url: str) -> None:
+    async def check_url(self, url: str) -> None:
         """Every url is good."""
 
     def answers(self, url: str, *replies: Reply) -> None:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk
 from tests.engines import Engine
@@ -21,7 +21,7 @@ class Post(NamedTuple):
     """A server, a person who writes, an agent that is pushed to, and the time."""
 
     server: Running
-    person: Api
+    person: ApiClient
     clock: FakeClock
     net: Desk
     ops: Seat
@@ -75,7 +75,7 @@ class Post(NamedTuple):
         async def resting() -> bool:
             await self.clock.advance(0)
             due = await server.store.rows("due_targets", {"count": 1})
-            return server.delivery.under_way == 0 and not (due and due[0][1] <= self.clock.now())
+            return server.push_dispatcher.in_flight_count == 0 and not (due and due[0][1] <= self.clock.now())
 
         await eventually(resting, bool)
 

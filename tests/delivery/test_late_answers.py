@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.ground.errors import ServerBusy
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.askers import Askers
-from molecule_core.messages.tracking import Tracking
-from molecule_core.wire.a2a import SEND
+from molecule_core.common.errors import ServerBusy
+from molecule_core.common.limits import Limits
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
+from molecule_core.wire.protocols.a2a import SEND_METHOD
 from tests.delivery.agents import Reply, plain, said
 from tests.delivery.conftest import URL, Post
 from tests.journeys.forms import uploaded
@@ -30,7 +30,7 @@ class Desk:
         """A message to the agent; its receipt or answer."""
         target = self.post.ops if to is None else to
         said = {"role": "user", "parts": [{"kind": "text", "text": text}], **message}
-        body = {"jsonrpc": "2.0", "id": "mine", "method": SEND, "params": {"message": said}}
+        body = {"jsonrpc": "2.0", "id": "mine", "method": SEND_METHOD, "params": {"message": said}}
         return await self.post_to(target, body, patience)
 
     async def post_to(self, target: Seat, body: Any, patience: int) -> Any:
@@ -227,7 +227,7 @@ async def test_who_asks_again_and_hangs_up_gets_no_second_letter(
 async def ask_and_hang_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same message again, whose sender is gone before it is told anything."""
     with monkeypatch.context() as patch:
-        patch.setattr(Tracking, "answer", busy)
+        patch.setattr(DeliveryStatusReader, "wait_for_outcome", busy)
         assert (await refused(desk.ask(patience=20, messageId="m-1"))).status == 503
     await desk.post.quiet()
 
@@ -249,13 +249,13 @@ async def test_who_has_heard_it_and_hangs_up_when_asking_again_gets_no_letter(
 async def test_an_answer_that_came_as_its_sender_hung_up_has_a_row_too(
     post: Post, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def breaks(_self: Tracking, _workspace_id: str, activity_id: str, _seconds: float) -> None:
+    async def breaks(_self: DeliveryStatusReader, _workspace_id: str, activity_id: str, _seconds: float) -> None:
         await post.stands(activity_id, "completed")
         raise ServerBusy
 
     post.net.answers(URL, said("at noon"))
     with monkeypatch.context() as patch:
-        patch.setattr(Tracking, "answer", breaks)
+        patch.setattr(DeliveryStatusReader, "wait_for_outcome", breaks)
         assert (await refused(desk.ask(patience=20))).status == 503
 
     row = await desk.answer()
@@ -309,7 +309,7 @@ async def test_a_receipt_is_given_also_while_the_store_is_busy_and_the_answer_co
 ) -> None:
     gate = post.net.hangs(URL)
     with monkeypatch.context() as patch:
-        patch.setattr(Askers, "leave", busy)
+        patch.setattr(ReplyWaiters, "stop_waiting", busy)
         waiting = asyncio.create_task(desk.ask(patience=3))
         await post.until_pushed(1)
         await post.clock.advance(3.1)
@@ -327,8 +327,8 @@ async def test_a_wait_that_could_not_be_taken_back_ends_by_its_time(
 ) -> None:
     gate = post.net.hangs(URL)
     with monkeypatch.context() as patch:
-        patch.setattr(Askers, "leave", busy)
-        patch.setattr(Askers, "gone", in_vain)
+        patch.setattr(ReplyWaiters, "stop_waiting", busy)
+        patch.setattr(ReplyWaiters, "handle_disconnect", in_vain)
         waiting = asyncio.create_task(desk.ask(patience=3))
         await post.until_pushed(1)
         await post.clock.advance(3.1)

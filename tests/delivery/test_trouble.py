@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.errors import ServerBusy, StoreUnavailable
-from molecule_core.ground.limits import Limits
-from molecule_core.messages import turns
+from molecule_core.common.errors import ServerBusy, StoreUnavailable
+from molecule_core.common.limits import Limits
+from molecule_core.messages.delivery import push_policy
 from tests.delivery.agents import Pushed, Reply, plain, said
 from tests.delivery.conftest import URL, Post
 from tests.journeys.patience import eventually, refused
@@ -230,7 +230,7 @@ async def test_an_agent_that_is_never_heard_gets_its_mail_all_the_same(post: Pos
 
 @requirement("M23")
 async def test_after_many_failures_an_agent_is_left_in_peace_and_then_probed_with_one_message(post: Post) -> None:
-    delivery = post.server.server.delivery
+    delivery = post.server.server.push_dispatcher
     await post.person.call("PATCH", f"/workspaces/{post.ops.id}", body={"max_concurrent_tasks": 50})
     ids = [await post.ask(str(number)) for number in range(8)]
     delivery._limits = Limits(circuit_failures=3, circuit_seconds=1000)
@@ -261,7 +261,7 @@ _LOOKS = 100
 
 @requirement("M23")
 async def test_one_that_hangs_and_one_that_is_flooded_leave_the_others_going(post: Post) -> None:
-    delivery = post.server.server.delivery
+    delivery = post.server.server.push_dispatcher
     delivery._limits = Limits(push_concurrency=4)
     hanging, good = "https://hanging.example/", "https://good.example/"
     post.net.hangs(hanging)
@@ -283,7 +283,7 @@ async def test_one_that_hangs_and_one_that_is_flooded_leave_the_others_going(pos
 
 @requirement("M23")
 async def test_however_many_agents_hang_no_more_pushes_are_under_way_than_the_limit_says(post: Post) -> None:
-    post.server.server.delivery._limits = Limits(push_concurrency=4)
+    post.server.server.push_dispatcher._limits = Limits(push_concurrency=4)
     for number in range(6):
         url = f"https://hanging-{number}.example/"
         post.net.hangs(url)
@@ -400,7 +400,7 @@ async def test_without_the_wait_between_two_tries_a_message_dies_at_once(
 ) -> None:
     """The control of the tests above: the product with one rule replaced."""
     if not guarded:
-        monkeypatch.setattr(turns, "back_off", lambda _tries, _bits: 0.0)
+        monkeypatch.setattr(push_policy, "backoff_delay", lambda _tries, _bits: 0.0)
     activity_id = await post.ask("hi")
     await post.quiet()
     for _ in range(20):
@@ -454,15 +454,15 @@ async def test_a_message_that_was_answered_while_it_was_pushed_is_not_pushed_aga
 async def test_what_an_agent_has_said_is_kept_while_the_store_takes_nothing(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pushing = post.server.server.delivery._pushing
-    settled, failing = pushing.settle, [StoreUnavailable(), ServerBusy(), StoreUnavailable()]
+    pushing = post.server.server.push_dispatcher._push_claims
+    settled, failing = pushing.record_result, [StoreUnavailable(), ServerBusy(), StoreUnavailable()]
 
     async def settle(*args: Any, **more: Any) -> None:
         if failing:
             raise failing.pop()
         await settled(*args, **more)
 
-    monkeypatch.setattr(pushing, "settle", settle)
+    monkeypatch.setattr(pushing, "record_result", settle)
     post.net.answers(URL, said("done"))
     activity_id = await post.ask("hi")
 
@@ -480,8 +480,8 @@ async def test_what_an_agent_has_said_is_kept_while_the_store_takes_nothing(
 async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed_also_if_the_first_claim_fails(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pushing = post.server.server.delivery._pushing
-    taken, failing = pushing.take, [StoreUnavailable()]
+    pushing = post.server.server.push_dispatcher._push_claims
+    taken, failing = pushing.claim_batch, [StoreUnavailable()]
     poller = await post.server.seat("Poller")
 
     async def take(org_id: str, workspace_id: str, room: Any) -> Any:
@@ -490,7 +490,7 @@ async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed_also_if_th
         return await taken(org_id, workspace_id, room)
 
     activity_id = await post.ask("early", to=poller)
-    monkeypatch.setattr(pushing, "take", take)
+    monkeypatch.setattr(pushing, "claim_batch", take)
     url = "https://later.example/a2a"
     post.net.answers(url, said("done"))
     await post.person.call("PATCH", f"/workspaces/{poller.id}", body={"delivery_mode": "push", "url": url})
@@ -506,15 +506,15 @@ async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed_also_if_th
 
 @requirement("M21", "P1")
 async def test_whoever_pushes_goes_on_after_a_store_that_failed(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    pushing = post.server.server.delivery._pushing
-    taken, failing = pushing.take, [StoreUnavailable(), ServerBusy(), RuntimeError("planted")]
+    pushing = post.server.server.push_dispatcher._push_claims
+    taken, failing = pushing.claim_batch, [StoreUnavailable(), ServerBusy(), RuntimeError("planted")]
 
     async def take(*args: Any) -> Any:
         if failing:
             raise failing.pop()
         return await taken(*args)
 
-    monkeypatch.setattr(pushing, "take", take)
+    monkeypatch.setattr(pushing, "claim_batch", take)
     post.net.answers(URL, said("done"))
     activity_id = await post.ask("hi")
 

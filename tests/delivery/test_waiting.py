@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from molecule_core.messages import rules
-from molecule_core.org.model import Status
+from molecule_core.org.model import WorkspaceStatus
 from tests.delivery.agents import said
 from tests.delivery.conftest import URL, Post
 from tests.journeys.patience import eventually, refused
@@ -16,12 +16,12 @@ from tests.requirements import requirement
 from tests.running import Seat
 
 
-def stand(post: Post, seat: Seat, status: Status) -> None:
+def stand(post: Post, seat: Seat, status: WorkspaceStatus) -> None:
     """A seat stands so, as if an operator had said it."""
     server = post.server.server
-    workspace = server.registry.living(seat.id)
-    server.registry.put(replace(workspace, status=status))
-    server.wakeups.ring(("pushes", f"log:{seat.id}"))
+    workspace = server.registry.active_workspace(seat.id)
+    server.registry.put_workspace(replace(workspace, status=status))
+    server.wakeups.notify(("pushes", f"log:{seat.id}"))
 
 
 def names(ticks: Any) -> list[str]:
@@ -34,7 +34,7 @@ async def test_a_paused_seat_keeps_its_mail_whoever_asks_and_gets_it_when_it_goe
     poller = await post.server.seat("Poller")
     old = (await post.say("old", to=poller))["activity_id"]
     for seat in (post.ops, poller):
-        stand(post, seat, Status.PAUSED)
+        stand(post, seat, WorkspaceStatus.PAUSED)
     pushed, polled = await post.ask("hi"), (await post.say("hi", to=poller))["activity_id"]
     await post.quiet()
 
@@ -45,7 +45,7 @@ async def test_a_paused_seat_keeps_its_mail_whoever_asks_and_gets_it_when_it_goe
     assert (await post.ticks(polled, seat=poller))["stuck"] == {"reason": "paused"}
 
     for seat in (post.ops, poller):
-        stand(post, seat, Status.ONLINE)
+        stand(post, seat, WorkspaceStatus.ONLINE)
     await post.stands(pushed, "completed")
     assert [row["id"] for row in await poller.api.claim(poller.id, wait=0)] == [polled]
 
@@ -62,7 +62,7 @@ async def test_no_page_hands_mail_to_a_paused_seat(post: Post, wish: dict[str, A
     poller = await post.server.seat("Poller")
     old = (await post.say("old", to=poller))["activity_id"]
     await poller.api.ack(poller.id, (await poller.api.claim(poller.id, wait=0))[0])
-    stand(post, poller, Status.PAUSED)
+    stand(post, poller, WorkspaceStatus.PAUSED)
     new = (await post.say("hi", to=poller))["activity_id"]
     path, page = f"/workspaces/{poller.id}/activity", {"type": "a2a_receive", **wish}
     if "since_id" in wish:
@@ -77,7 +77,7 @@ async def test_no_page_hands_mail_to_a_paused_seat(post: Post, wish: dict[str, A
     owed = (await post.person.get(f"/workspaces/{poller.id}/obligations", state="all"))["obligations"]
     assert [each["activity_id"] for each in owed] == [old]
 
-    stand(post, poller, Status.ONLINE)
+    stand(post, poller, WorkspaceStatus.ONLINE)
     assert [row["id"] for row in await poller.api.get(path, **page)][:1] == [new]
 
 
@@ -91,7 +91,7 @@ async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Pos
     post.net.answers(URL, said("done"))
     poller = await post.server.seat("Poller")
     for seat in (post.ops, poller):
-        stand(post, seat, Status.HIBERNATED)
+        stand(post, seat, WorkspaceStatus.HIBERNATED)
     polled = (await post.say("hi", to=poller))["activity_id"]
     pushed = await post.ask("hi")
     await post.stands(pushed, "completed")
@@ -104,7 +104,7 @@ async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Pos
 async def test_a_broadcast_asks_for_somebody_to_wake_who_hibernates(post: Post) -> None:
     lead, poller = await post.server.seat("Lead"), await post.server.seat("Poller")
     await post.server.let_broadcast(lead.id)
-    stand(post, poller, Status.HIBERNATED)
+    stand(post, poller, WorkspaceStatus.HIBERNATED)
 
     await lead.api.post(f"/workspaces/{lead.id}/broadcast", {"message": "All hands"})
 
@@ -160,7 +160,7 @@ async def test_of_many_hand_overs_the_first_and_the_newest_are_told(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message that is never acknowledged is handed over for ever; all else that became of it is told too."""
-    monkeypatch.setattr(rules, "MOST_HAND_OVERS", 2)
+    monkeypatch.setattr(rules, "MAX_DELIVERIES", 2)
     poller = await post.server.seat("Poller")
     asked = (await post.say("hi", to=poller))["activity_id"]
     row: dict[str, Any] = {}
@@ -183,7 +183,7 @@ async def test_first_and_newest_are_hand_overs_by_their_attempts_not_by_the_cloc
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody sets the clock back meanwhile."""
-    monkeypatch.setattr(rules, "MOST_HAND_OVERS", 2)
+    monkeypatch.setattr(rules, "MAX_DELIVERIES", 2)
     poller = await post.server.seat("Poller")
     asked = (await post.say("hi", to=poller))["activity_id"]
     for number in range(5):
@@ -236,8 +236,8 @@ async def test_what_waits_behind_an_agents_share_of_the_slots_goes_out_as_soon_a
 ) -> None:
     await post.person.call("PATCH", f"/workspaces/{post.ops.id}", body={"max_concurrent_tasks": 50})
     gate = post.net.hangs(URL)
-    pushing, store = post.server.server.delivery._pushing, post.server.server.store
-    write_down = pushing.settle
+    pushing, store = post.server.server.push_dispatcher._push_claims, post.server.server.store
+    write_down = pushing.record_result
 
     async def due() -> bool:
         targets = await store.rows("due_targets", {"count": 1})
@@ -248,7 +248,7 @@ async def test_what_waits_behind_an_agents_share_of_the_slots_goes_out_as_soon_a
         await write_down(*what, **more)
         await eventually(due, lambda found: not found)
 
-    monkeypatch.setattr(pushing, "settle", settle)
+    monkeypatch.setattr(pushing, "record_result", settle)
     ids = [await post.ask(f"task {number}") for number in range(18)]
     await post.until_pushed(16)
     assert [each.activity for each in post.net.pushed] == ids[:16]

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.journeys.processes import MOLECULE, Process, client, environment, started
 from tests.waits import PROCESS_START_SECONDS
 
@@ -74,7 +74,7 @@ def packaged_without_pauses() -> str:
 class Demo:
     """A demo that runs, and its operator."""
 
-    def __init__(self, process: Process, api: Api) -> None:
+    def __init__(self, process: Process, api: ApiClient) -> None:
         self.process = process
         self.api = api
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.demo.crafts import joined, practise
-from molecule_core.demo.model import Check, Checks, Craft, Estimate, Plan, Topics
-from molecule_core.demo.reading import names, stem, stems_of, things_in
+from molecule_core.demo.model import Check, Checks, DemoSkill, Estimate, Plan, Topics
+from molecule_core.demo.skills import apply_skill, join_list
+from molecule_core.demo.text_analysis import find_topics, names_phrase, stem, stems_of
 
 TEXT = "Plan a landing page for our launch. We have 3 weeks, and no budget!"
-CRAFTS: list[Craft] = [
+CRAFTS: list[DemoSkill] = [
     Topics(title="Topics"),
     Checks(title="Checks", items=(Check("busy", when=("launch",)), Check("when", unless=("#",)))),
     Estimate(title="Effort", days={"landing page": 1.5, "login": 2}),
@@ -36,50 +36,50 @@ def test_different_words_keep_different_stems(one: str, other: str) -> None:
 
 
 def test_a_text_is_about_its_telling_words_in_its_own_order() -> None:
-    assert things_in(TEXT, 5) == ["landing page", "launch", "3 weeks", "budget"]
-    assert things_in("Please build the login, the search page and the payments", 2) == ["login", "search page"]
-    assert things_in("Why is it so?", 5) == []
+    assert find_topics(TEXT, 5) == ["landing page", "launch", "3 weeks", "budget"]
+    assert find_topics("Please build the login, the search page and the payments", 2) == ["login", "search page"]
+    assert find_topics("Why is it so?", 5) == []
 
 
 def test_a_phrase_is_named_only_if_all_of_its_words_are() -> None:
     stems = stems_of("sign here for the pages, in 3 days")
-    assert names(stems, "page")
-    assert names(stems, "#")
-    assert not names(stems, "sign up")
-    assert not names(stems_of("no figures"), "#")
-    assert not names(stems, "!")
+    assert names_phrase(stems, "page")
+    assert names_phrase(stems, "#")
+    assert not names_phrase(stems, "sign up")
+    assert not names_phrase(stems_of("no figures"), "#")
+    assert not names_phrase(stems, "!")
 
 
 def test_topics_are_counted_and_listed() -> None:
-    said = practise(Topics(title="About", most=2), TEXT)
+    said = apply_skill(Topics(title="About", most=2), TEXT)
     assert said == "**About**\n\n- landing page\n- 3 weeks\n\n(14 words in 2 sentences)"
 
 
 def test_a_check_speaks_when_its_word_is_there_or_unless_it_is() -> None:
-    assert practise(CRAFTS[1], "we launched") == "**Checks**\n\n- busy\n- when"
-    assert practise(CRAFTS[1], "in 3 weeks") == "**Checks**\n\n- none of my 2 rules speaks up"
+    assert apply_skill(CRAFTS[1], "we launched") == "**Checks**\n\n- busy\n- when"
+    assert apply_skill(CRAFTS[1], "in 3 weeks") == "**Checks**\n\n- none of my 2 rules speaks up"
 
 
 def test_an_estimate_adds_up_what_is_in_its_table() -> None:
-    assert practise(CRAFTS[2], TEXT + " Login too.").endswith("1.5 days\n- login: 2 days\n- **altogether 3.5 days**")
-    assert practise(CRAFTS[2], "a poem").endswith("nothing of this is in my table: 1 day, to begin with")
+    assert apply_skill(CRAFTS[2], TEXT + " Login too.").endswith("1.5 days\n- login: 2 days\n- **altogether 3.5 days**")
+    assert apply_skill(CRAFTS[2], "a poem").endswith("nothing of this is in my table: 1 day, to begin with")
 
 
 def test_a_plan_names_the_things_of_the_text_or_quotes_it() -> None:
-    assert practise(CRAFTS[3], TEXT).endswith("1. Sketch the landing page\n2. Show landing page, launch and 3 weeks")
-    assert "“why?”" in practise(CRAFTS[3], "why?")
+    assert apply_skill(CRAFTS[3], TEXT).endswith("1. Sketch the landing page\n2. Show landing page, launch and 3 weeks")
+    assert "“why?”" in apply_skill(CRAFTS[3], "why?")
 
 
 def test_names_are_joined_as_people_do() -> None:
-    assert [joined(["a", "b", "c"][:count]) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [join_list(["a", "b", "c"][:count]) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
 
 
 @given(st.text(), st.sampled_from(CRAFTS))
-def test_every_craft_has_something_to_say_about_any_text(text: str, craft: Craft) -> None:
-    said = practise(craft, text)
+def test_every_craft_has_something_to_say_about_any_text(text: str, craft: DemoSkill) -> None:
+    said = apply_skill(craft, text)
     assert said.startswith(f"**{craft.title}**\n\n")
     assert len(said) > len(f"**{craft.title}**\n\n")
-    assert practise(craft, text) == said
+    assert apply_skill(craft, text) == said
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_every_craft_has_something_to_say_about_any_text(text: str, craft: Craft
     ["x" * 200_000, "a b " * 60_000, "Word. " * 40_000, "\n" * 200_000, "!" * 200_000 + "x", "{things}" * 20_000],
 )
 def test_a_huge_text_gets_an_answer_of_a_readable_size(text: str) -> None:
-    assert all(len(practise(craft, text)) < 2_000 for craft in CRAFTS)
+    assert all(len(apply_skill(craft, text)) < 2_000 for craft in CRAFTS)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.demo.company import packaged_company, places
-from molecule_core.demo.hosted import heard
-from molecule_core.demo.mail import card_of, message_of, peer_of, pushed_message
-from molecule_core.demo.model import Message
-from molecule_core.demo.reading import telling_stems
+from molecule_core.demo.api_rows import build_agent_card, parse_message_row, parse_peer_row, parse_pushed_message
+from molecule_core.demo.company import list_seats, packaged_company
+from molecule_core.demo.mcp_agent import message_from_tool
+from molecule_core.demo.model import DemoMessage
+from molecule_core.demo.text_analysis import significant_stems
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -41,95 +41,95 @@ def of_peer(kind: str, **metadata: Any) -> dict[str, Any]:
 
 
 def test_a_message_is_its_text_its_sender_and_its_names() -> None:
-    found = message_of(row(instructions={"reply_handle": "m1-abcde"}))
-    assert found == Message(id="a-1", attempt=2, text="one\ntwo", handle="m1-abcde")
+    found = parse_message_row(row(instructions={"reply_handle": "m1-abcde"}))
+    assert found == DemoMessage(id="a-1", attempt=2, text="one\ntwo", handle="m1-abcde")
     assert not found.is_delegated
 
 
 def test_work_that_a_peer_delegates_wants_an_answer() -> None:
-    found = message_of(of_peer("delegation", delegation_id="a-1"))
+    found = parse_message_row(of_peer("delegation", delegation_id="a-1"))
     assert (found.sender, found.delegation_id, found.is_delegated, found.is_result) == ("p", "a-1", True, False)
 
 
 @pytest.mark.parametrize(("status", "failed"), [("completed", False), ("failed", True), ("cancelled", True)])
 def test_a_result_names_its_delegation_and_whether_it_is_one(status: str, failed: bool) -> None:
     said = of_peer("delegation_result", delegation_id="d-1", status=status)
-    found = message_of({**said, "intent": "inform"})
-    told = (found.delegation_id, found.is_result, found.failed, found.wants_answer)
+    found = parse_message_row({**said, "intent": "inform"})
+    told = (found.delegation_id, found.is_result, found.is_failed, found.wants_answer)
     assert told == ("d-1", True, failed, False)
 
 
 def test_only_the_server_names_delegations() -> None:
     """A peer may write into its message what it likes."""
-    assert message_of(of_peer("peer_agent", delegation_id="d-1")).delegation_id == ""
+    assert parse_message_row(of_peer("peer_agent", delegation_id="d-1")).delegation_id == ""
 
 
 def test_what_a_peer_says_in_reply_wants_no_answer() -> None:
-    assert message_of(of_peer("peer_agent")).wants_answer
-    assert not message_of(of_peer("peer_agent", in_reply_to="a-0")).wants_answer
+    assert parse_message_row(of_peer("peer_agent")).wants_answer
+    assert not parse_message_row(of_peer("peer_agent", in_reply_to="a-0")).wants_answer
 
 
 def test_a_pushed_message_is_read_from_its_body() -> None:
     metadata = {"kind": "delegation", "intent": "request", "delegation_id": "a-1"}
     body = {"params": {"message": {"parts": [{"kind": "text", "text": "hi"}], "metadata": metadata}}}
-    found = pushed_message(body, id="a-1", attempt=2)
-    assert found == Message(id="a-1", attempt=2, text="hi", delegation_id="a-1")
+    found = parse_pushed_message(body, id="a-1", attempt=2)
+    assert found == DemoMessage(id="a-1", attempt=2, text="hi", delegation_id="a-1")
     assert found.is_delegated
 
 
 @pytest.mark.parametrize(
     ("told", "asked"),
     [
-        ({}, Message(id="a-1", attempt=0, text="hi")),
-        ({"attempt": 2, "peer_id": "p"}, Message(id="a-1", attempt=2, text="hi", sender="p")),
+        ({}, DemoMessage(id="a-1", attempt=0, text="hi")),
+        ({"attempt": 2, "peer_id": "p"}, DemoMessage(id="a-1", attempt=2, text="hi", sender="p")),
         (
             {"peer_id": "p", "delegation_id": "a-1"},
-            Message(id="a-1", attempt=0, text="hi", sender="p", delegation_id="a-1"),
+            DemoMessage(id="a-1", attempt=0, text="hi", sender="p", delegation_id="a-1"),
         ),
-        ({"intent": "inform"}, Message(id="a-1", attempt=0, text="hi", wants_answer=False)),
+        ({"intent": "inform"}, DemoMessage(id="a-1", attempt=0, text="hi", wants_answer=False)),
     ],
 )
-def test_a_message_that_came_through_a_tool_is_the_same_message(told: dict[str, Any], asked: Message) -> None:
-    assert heard({"activity_id": "a-1", "text": "hi", **told}) == asked
+def test_a_message_that_came_through_a_tool_is_the_same_message(told: dict[str, Any], asked: DemoMessage) -> None:
+    assert message_from_tool({"activity_id": "a-1", "text": "hi", **told}) == asked
 
 
 @pytest.mark.parametrize("fields", [{"kind": "broadcast"}, {"kind": None}, {"intent": "inform"}, {"intent": "ack"}])
 def test_what_is_no_question_wants_no_answer(fields: dict[str, Any]) -> None:
-    assert not message_of(row(**fields)).wants_answer
+    assert not parse_message_row(row(**fields)).wants_answer
 
 
 @given(ANY_JSON)
 def test_any_body_is_read_without_harm(body: Any) -> None:
-    assert message_of(row(request_body=body)).id == "a-1"
-    assert pushed_message(body, id="a-2", attempt=1).id == "a-2"
+    assert parse_message_row(row(request_body=body)).id == "a-1"
+    assert parse_pushed_message(body, id="a-2", attempt=1).id == "a-2"
 
 
 @given(ANY_JSON)
 def test_any_card_of_a_peer_is_read_without_harm(card: Any) -> None:
-    assert peer_of(peer_row(agent_card=card), "me", None).name == "Ada"
+    assert parse_peer_row(peer_row(agent_card=card), "me", None).name == "Ada"
 
 
 def test_the_place_of_a_peer_comes_from_the_tree() -> None:
     rows = (peer_row(), peer_row(parent_id="top"), peer_row(parent_id=None), peer_row(id="top", parent_id=None))
-    assert [peer_of(each, "me", "top").place for each in rows] == ["below", "beside", "beside", "above"]
+    assert [parse_peer_row(each, "me", "top").place for each in rows] == ["below", "beside", "beside", "above"]
 
 
 def test_the_words_of_a_peer_are_its_name_role_and_what_its_card_says() -> None:
     card = {"description": "Bakes", "skills": [{"id": "x-1", "name": "Bread", "tags": ["rolls"]}], "url": "secret"}
-    found = peer_of(peer_row(role="A baker", agent_card=card), "me", None)
-    assert {"ada", "baker", "bak", "bread", "roll"} <= found.words
-    assert "secret" not in found.words
-    assert found.skilled
+    found = parse_peer_row(peer_row(role="A baker", agent_card=card), "me", None)
+    assert {"ada", "baker", "bak", "bread", "roll"} <= found.stems
+    assert "secret" not in found.stems
+    assert found.has_skills
 
 
 @pytest.mark.parametrize("card", [None, "x", [], {}, {"skills": []}, {"skills": None}])
 def test_a_peer_whose_card_names_no_skill_has_none(card: Any) -> None:
-    assert not peer_of(peer_row(agent_card=card), "me", None).skilled
+    assert not parse_peer_row(peer_row(agent_card=card), "me", None).has_skills
 
 
 def test_every_agent_of_the_packaged_company_says_its_skills_and_words() -> None:
-    cards = {place.seat.name: card_of(place.seat) for place in places(packaged_company())}
+    cards = {place.seat.name: build_agent_card(place.seat) for place in list_seats(packaged_company())}
     assert all(card["skills"] for card in cards.values())
     assert "landing page" in cards["Backend"]["skills"][1]["tags"]
-    found = peer_of(peer_row(agent_card=cards["Backend"]), "me", None)
-    assert telling_stems("the logins") <= found.words
+    found = parse_peer_row(peer_row(agent_card=cards["Backend"]), "me", None)
+    assert significant_stems("the logins") <= found.stems

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from molecule_core.demo.mcp import ServerEnded, ToolRefused, started
+from molecule_core.demo.mcp_client import McpServerEndedError, ToolCallError, start_mcp_server
 from tests.journeys.patience import bounded
 
 # Answers the handshake, then does with each call what its tool is called.
@@ -30,15 +30,15 @@ COMMAND = (sys.executable, "-c", SERVER)
 
 
 async def test_a_tool_gives_back_what_it_says_or_why_not() -> None:
-    async with started(COMMAND, os.environ) as server:
-        assert await bounded(server.call("agree")) == {"said": "yes"}
-        with pytest.raises(ToolRefused, match="no"):
-            await bounded(server.call("refuse"))
+    async with start_mcp_server(COMMAND, os.environ) as server:
+        assert await bounded(server.call_tool("agree")) == {"said": "yes"}
+        with pytest.raises(ToolCallError, match="no"):
+            await bounded(server.call_tool("refuse"))
 
 
 @pytest.mark.parametrize("tool", ["end", "babble"])
 async def test_who_waits_for_a_server_that_fails_is_told_and_so_is_who_asks_later(tool: str) -> None:
-    async with started(COMMAND, os.environ) as server:
+    async with start_mcp_server(COMMAND, os.environ) as server:
         for each in (tool, "agree"):
-            with pytest.raises(ServerEnded):
-                await bounded(server.call(each))
+            with pytest.raises(McpServerEndedError):
+                await bounded(server.call_tool(each))

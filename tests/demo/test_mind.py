@@ -3,8 +3,26 @@
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.demo.mind import Reaction, State, begun, react, refused, tasks
-from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Report, Say, Seat, Work
+from molecule_core.demo.decisions import (
+    AgentMemory,
+    Reaction,
+    current_tasks,
+    decide,
+    on_delegated,
+    on_delegation_rejected,
+)
+from molecule_core.demo.model import (
+    AckAction,
+    Action,
+    AnswerAction,
+    DelegateAction,
+    DemoMessage,
+    DemoPeer,
+    DemoSeat,
+    ReportAction,
+    SayAction,
+    WorkAction,
+)
 from tests.demo.minds import CRAFT, TEXT, given, peer, request, result, seat
 
 A, B = peer("a"), peer("b")
@@ -13,42 +31,42 @@ LEAD = seat()
 
 def told(actions: tuple[Action, ...]) -> list[str]:
     """What goes to the user."""
-    return [action.text for action in actions if isinstance(action, Say)]
+    return [action.text for action in actions if isinstance(action, SayAction)]
 
 
-def sent(actions: tuple[Action, ...]) -> list[Delegate]:
+def sent(actions: tuple[Action, ...]) -> list[DelegateAction]:
     """What is delegated to peers."""
-    return [action for action in actions if isinstance(action, Delegate)]
+    return [action for action in actions if isinstance(action, DelegateAction)]
 
 
-def answers(actions: tuple[Action, ...]) -> list[Answer]:
+def answers(actions: tuple[Action, ...]) -> list[AnswerAction]:
     """What goes back to peers."""
-    return [action for action in actions if isinstance(action, Answer)]
+    return [action for action in actions if isinstance(action, AnswerAction)]
 
 
 def reports(actions: tuple[Action, ...]) -> list[tuple[str, int]]:
     """What is said of one's work, and how much is done."""
-    return [(action.step, action.percent) for action in actions if isinstance(action, Report)]
+    return [(action.step, action.percent) for action in actions if isinstance(action, ReportAction)]
 
 
 def acked(actions: tuple[Action, ...]) -> list[str]:
     """The ids of what is handled."""
-    return [action.message.id for action in actions if isinstance(action, Ack)]
+    return [action.message.id for action in actions if isinstance(action, AckAction)]
 
 
-def after(keeper: Seat, *messages: Message, peers: tuple[Peer, ...] = (A, B)) -> Reaction:
+def after(keeper: DemoSeat, *messages: DemoMessage, peers: tuple[DemoPeer, ...] = (A, B)) -> Reaction:
     """The reaction to the last of some messages; what is delegated is begun each time."""
-    reaction = Reaction(State(), ())
+    reaction = Reaction(AgentMemory(), ())
     for message in messages:
-        reaction = knowing(keeper, react(keeper, reaction.state, message, peers))
+        reaction = knowing(keeper, decide(keeper, reaction.state, message, peers))
     return reaction
 
 
-def knowing(keeper: Seat, reaction: Reaction) -> Reaction:
+def knowing(keeper: DemoSeat, reaction: Reaction) -> Reaction:
     """The same, once all that it delegates is begun, and what comes of that at once."""
     state, actions = reaction.state, list(reaction.actions)
     for action in sent(reaction.actions):
-        further = begun(keeper, state, action, f"delegation-{action.key}")
+        further = on_delegated(keeper, state, action, f"delegation-{action.key}")
         state = further.state
         actions += further.actions
     return Reaction(state, tuple(actions))
@@ -60,23 +78,23 @@ def test_a_lead_tells_the_person_whom_it_asks_and_asks_everybody_below() -> None
     assert told(reaction.actions) == ["I am asking A and B, and come back when all of them have answered."]
     assert [(one.to, one.text, one.about) for one in sent(reaction.actions)] == [("a", TEXT, "r1"), ("b", TEXT, "r1")]
     assert acked(reaction.actions) == []
-    assert tasks(reaction.state) == [f"“{TEXT}”: waiting for A and B"]
+    assert current_tasks(reaction.state) == [f"“{TEXT}”: waiting for A and B"]
 
 
 def test_a_lead_says_nothing_more_while_somebody_is_missing() -> None:
     reaction = after(LEAD, request(), result(request(), A))
 
     assert reaction.actions == ()
-    assert tasks(reaction.state) == [f"“{TEXT}”: waiting for B"]
+    assert current_tasks(reaction.state) == [f"“{TEXT}”: waiting for B"]
 
 
 def test_a_lead_answers_the_person_when_all_have_answered_in_the_order_of_the_asking() -> None:
     reaction = after(LEAD, request(), result(request(), B, text="## b\n\ntwo"), result(request(), A, text="one"))
 
     assert told(reaction.actions) == [f"On “{TEXT}”, from A and B:\n\n### A\n\none\n\n### B\n\n### b\n\ntwo"]
-    assert isinstance(reaction.actions[0], Work)
+    assert isinstance(reaction.actions[0], WorkAction)
     assert acked(reaction.actions) == ["r1", "b-on-r1", "a-on-r1"]
-    assert reaction.state == State()
+    assert reaction.state == AgentMemory()
 
 
 def test_a_request_is_acknowledged_before_the_results_that_its_answer_was_made_from() -> None:
@@ -118,7 +136,7 @@ def test_a_specialist_asks_nobody_and_answers_from_its_crafts() -> None:
 
 def test_an_agent_works_for_as_long_as_its_seat_says_and_shows_on_what() -> None:
     (work, *_) = after(seat("specialist", craft=(CRAFT,), seconds=1.5), request()).actions
-    assert work == Work(1.5, f"“{TEXT}”")
+    assert work == WorkAction(1.5, f"“{TEXT}”")
 
 
 def test_a_desk_passes_a_question_to_the_one_who_fits_best() -> None:
@@ -150,7 +168,7 @@ def test_a_message_without_text_is_answered_with_what_can_be_read() -> None:
 @pytest.mark.parametrize("sender", [None, "a"])
 def test_what_wants_no_answer_is_only_acknowledged(sender: str | None) -> None:
     note = replace(request(sender=sender), wants_answer=False)
-    assert after(LEAD, note).actions == (Ack(note),)
+    assert after(LEAD, note).actions == (AckAction(note),)
 
 
 def test_an_agent_that_waits_says_how_far_it_is_to_whom_it_works_for() -> None:
@@ -169,8 +187,8 @@ def test_a_specialist_that_reports_tells_each_step_as_it_begins_it() -> None:
     actions = after(keeper, request(sender="boss")).actions
 
     assert reports(actions) == [("reading it", 0), ("Topics", 33), ("Topics", 66)]
-    assert [type(action) for action in actions[:4]] == [Report, Work, Report, Work]
-    assert sum(action.seconds for action in actions if isinstance(action, Work)) == pytest.approx(3)
+    assert [type(action) for action in actions[:4]] == [ReportAction, WorkAction, ReportAction, WorkAction]
+    assert sum(action.seconds for action in actions if isinstance(action, WorkAction)) == pytest.approx(3)
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -194,9 +212,9 @@ def test_a_lead_whom_nobody_answers_says_so() -> None:
 
 def test_what_the_server_does_not_let_be_delegated_is_told_like_a_failure() -> None:
     waiting = after(LEAD, request(), result(request(), A))
-    (_, to_b) = sent(react(LEAD, State(), request(), (A, B)).actions)
+    (_, to_b) = sent(decide(LEAD, AgentMemory(), request(), (A, B)).actions)
 
-    reaction = refused(LEAD, waiting.state, to_b, "no more levels")
+    reaction = on_delegation_rejected(LEAD, waiting.state, to_b, "no more levels")
 
     assert told(reaction.actions)[0].endswith("### B\n\n**There is no answer from B.** no more levels")
     assert acked(reaction.actions) == ["r1", "a-on-r1"]
@@ -206,38 +224,38 @@ def test_work_that_is_over_is_waited_for_no_more() -> None:
     waiting = after(LEAD, request(sender="boss"), request("r2"))
     over = replace(request("note", sender="boss"), delegation_id="r1", wants_answer=False)
 
-    reaction = react(LEAD, waiting.state, over)
+    reaction = decide(LEAD, waiting.state, over)
 
-    assert reaction.actions == (Ack(over),)
-    assert list(reaction.state.cases) == ["r2"]
-    assert set(reaction.state.waits) == {given(request("r2"), each) for each in (A, B)}
+    assert reaction.actions == (AckAction(over),)
+    assert list(reaction.state.open_requests) == ["r2"]
+    assert set(reaction.state.waiting_keys) == {given(request("r2"), each) for each in (A, B)}
 
 
 def test_the_same_work_wanted_twice_at_a_time_is_one_delegation_and_answers_both() -> None:
-    state = State()
+    state = AgentMemory()
     for asked in (request("r1"), request("r2")):
-        reaction = react(LEAD, state, asked, (A,))
+        reaction = decide(LEAD, state, asked, (A,))
         (to_a,) = sent(reaction.actions)
-        state = begun(LEAD, reaction.state, to_a, "twin").state
+        state = on_delegated(LEAD, reaction.state, to_a, "twin").state
     came = replace(result(request("r1"), A), delegation_id="twin")
 
-    reaction = react(LEAD, state, came)
+    reaction = decide(LEAD, state, came)
 
     assert len(told(reaction.actions)) == 2
-    assert reaction.state == State()
+    assert reaction.state == AgentMemory()
 
 
 def test_a_result_that_another_request_waits_for_is_not_put_away_before_that_is_answered() -> None:
     """Else the other one would wait for ever after a restart: the same delegation does not end twice."""
-    state = State()
+    state = AgentMemory()
     for asked, peers in ((request("r1"), (A,)), (request("r2"), (A, B))):
-        state = react(LEAD, state, asked, peers).state
+        state = decide(LEAD, state, asked, peers).state
         for each in peers:
-            action = Delegate(each.id, TEXT, f"ask-{asked.id}-{each.id}", asked.id)
-            state = begun(LEAD, state, action, f"to-{each.id}").state
+            action = DelegateAction(each.id, TEXT, f"ask-{asked.id}-{each.id}", asked.id)
+            state = on_delegated(LEAD, state, action, f"to-{each.id}").state
 
-    first = react(LEAD, state, replace(result(request(), A), delegation_id="to-a"))
-    second = react(LEAD, first.state, replace(result(request(), B), delegation_id="to-b"))
+    first = decide(LEAD, state, replace(result(request(), A), delegation_id="to-a"))
+    second = decide(LEAD, first.state, replace(result(request(), B), delegation_id="to-b"))
 
     assert acked(first.actions) == ["r1"]
     assert acked(second.actions) == ["r2", "a-on-r1", "b-on-r1"]
@@ -250,8 +268,8 @@ def test_a_request_that_is_handed_out_again_starts_nothing_anew() -> None:
     reaction = after(LEAD, request(), request(attempt=2))
     assert reaction.actions == ()
 
-    done = react(LEAD, react(LEAD, reaction.state, result(request(), A)).state, result(request(), B))
-    assert [action.message.attempt for action in done.actions if isinstance(action, Ack)] == [2, 1, 1]
+    done = decide(LEAD, decide(LEAD, reaction.state, result(request(), A)).state, result(request(), B))
+    assert [action.message.attempt for action in done.actions if isinstance(action, AckAction)] == [2, 1, 1]
 
 
 def test_a_result_that_is_handed_out_again_is_acknowledged_by_its_last_hand_over() -> None:
@@ -259,8 +277,8 @@ def test_a_result_that_is_handed_out_again_is_acknowledged_by_its_last_hand_over
     reaction = after(seat(progress=True), asked, result(asked, A), result(asked, A, attempt=2))
     assert reaction.actions == ()
 
-    done = react(LEAD, reaction.state, result(asked, B))
-    assert [action.message.attempt for action in done.actions if isinstance(action, Ack)] == [1, 2, 1]
+    done = decide(LEAD, reaction.state, result(asked, B))
+    assert [action.message.attempt for action in done.actions if isinstance(action, AckAction)] == [1, 2, 1]
 
 
 def test_after_a_restart_results_that_come_before_their_request_are_used() -> None:
@@ -268,16 +286,16 @@ def test_after_a_restart_results_that_come_before_their_request_are_used() -> No
 
     assert told(reaction.actions)[-1].endswith("### A\n\na says\n\n### B\n\nb says")
     assert acked(reaction.actions) == ["r1", "a-on-r1", "b-on-r1"]
-    assert reaction.state == State()
+    assert reaction.state == AgentMemory()
 
 
 def test_a_result_for_which_nobody_waits_is_put_away_when_it_comes_the_second_time() -> None:
     first = after(LEAD, result(request(), A))
-    second = react(LEAD, first.state, result(request(), A, attempt=2))
+    second = decide(LEAD, first.state, result(request(), A, attempt=2))
 
     assert first.actions == ()
     assert acked(second.actions) == ["a-on-r1"]
-    assert second.state == State()
+    assert second.state == AgentMemory()
 
 
 def test_a_long_answer_of_a_peer_leaves_room_for_the_others() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.demo.mute import heard
-from molecule_core.wire.markup import channel
+from molecule_core.demo.stdout_agent import message_from_stdin
+from molecule_core.wire.protocols.xml import format_channel
 from proofs.harness.ports import free_port
 from tests.demo.demos import Demo, running_demo
 from tests.requirements import requirement
@@ -85,6 +85,6 @@ async def test_what_nobody_sends_is_overdue_soon_and_still_has_its_draft(tmp_pat
 
 
 def test_a_program_finds_the_message_in_what_it_is_handed() -> None:
-    told = channel({"kind": "canvas_user"}, "Answer with reply.", TEXT)
-    assert heard(told).text == TEXT
-    assert heard(f"{TEXT}\n").text == TEXT
+    told = format_channel({"kind": "canvas_user"}, "Answer with reply.", TEXT)
+    assert message_from_stdin(told).text == TEXT
+    assert message_from_stdin(f"{TEXT}\n").text == TEXT

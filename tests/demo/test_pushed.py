@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.demo.model import Posting, Seat, Topics
-from molecule_core.demo.presence import SeatGone
-from molecule_core.demo.pushed import Pushed
-from molecule_core.ground.clock import SystemClock
+from molecule_core.client.api import ApiClient
+from molecule_core.common.clock import SystemClock
+from molecule_core.demo.heartbeat import SeatLostError
+from molecule_core.demo.model import DemoSeat, SeatAssignment, Topics
+from molecule_core.demo.push_agent import PushAgent
 from tests.journeys.patience import bounded, eventually
 from tests.running import UNHURRIED, Running, running
 from tests.running import Seat as Placed
@@ -35,7 +35,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
 @contextlib.asynccontextmanager
 async def keeping(server: Running, placed: Placed, *, stumbles: bool = False) -> AsyncIterator["asyncio.Task[None]"]:
     """An agent in its seat, until the end of the block."""
-    seat = Seat(
+    seat = DemoSeat(
         name="Legal",
         role="Reads.",
         behaviour="specialist",
@@ -44,9 +44,9 @@ async def keeping(server: Running, placed: Placed, *, stumbles: bool = False) ->
         stumbles=stumbles,
         craft=(CRAFT,),
     )
-    posting, seated = Posting(server.url, placed.id, placed.token, seat), asyncio.Event()
-    async with Api(server.url, placed.token) as api:
-        life = asyncio.create_task(Pushed(posting, api, SystemClock()).run(seated.set))
+    posting, seated = SeatAssignment(server.url, placed.id, placed.token, seat), asyncio.Event()
+    async with ApiClient(server.url, placed.token) as api:
+        life = asyncio.create_task(PushAgent(posting, api, SystemClock()).run(seated.set))
         try:
             await bounded(seated.wait())
             yield life
@@ -103,7 +103,7 @@ async def test_an_agent_whose_seat_is_removed_ends(server: Running) -> None:
     legal = await server.seat("Legal")
     async with keeping(server, legal) as life:
         await server.admin.call("DELETE", f"/workspaces/{legal.id}", query={"confirm": "true"})
-        with pytest.raises(SeatGone):
+        with pytest.raises(SeatLostError):
             await bounded(life)
 
 

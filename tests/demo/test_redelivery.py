@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.demo.mind import Reaction, State, begun, react
-from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Say
+from molecule_core.demo.decisions import AgentMemory, Reaction, decide, on_delegated
+from molecule_core.demo.model import AckAction, Action, AnswerAction, DelegateAction, DemoMessage, SayAction
 from tests.demo.minds import TEXT, peer, request, seat
 from tests.rules.effort import examples
 
@@ -20,29 +20,29 @@ class World:
     one length have it."""
 
     def __init__(self) -> None:
-        self.inbox: dict[str, Message] = {}
+        self.inbox: dict[str, DemoMessage] = {}
         self.effects: dict[str, str] = {}
         self.keys: dict[str, str] = {}
         self.under_way: dict[str, tuple[str, str]] = {}
         self.begun = 0
-        self.state = State()
+        self.state = AgentMemory()
         self.left: int | None = None
 
-    def arrive(self, message: Message) -> None:
+    def arrive(self, message: DemoMessage) -> None:
         self.inbox.setdefault(message.id, message)
 
     def settle(self, delegation_id: str, failed: bool) -> None:
         """Work ends; what failed may be begun anew under its key."""
         to, _ = self.under_way.pop(delegation_id)
         self.arrive(
-            Message(
+            DemoMessage(
                 id=f"of-{delegation_id}",
                 attempt=1,
                 text=f"{to} failed" if failed else f"{to} says",
                 sender=to,
                 delegation_id=delegation_id,
                 is_result=True,
-                failed=failed,
+                is_failed=failed,
                 wants_answer=False,
             )
         )
@@ -53,8 +53,8 @@ class World:
         """Hands out what waits in an order; the agent is killed after so many actions, and starts with nothing."""
         self.left = killed_after
         for id_ in order:
-            if id_ in self.inbox and not self.perform(react(LEAD, self.state, self.inbox[id_], list(PEERS.values()))):
-                self.state = State()
+            if id_ in self.inbox and not self.perform(decide(LEAD, self.state, self.inbox[id_], list(PEERS.values()))):
+                self.state = AgentMemory()
                 return
 
     def perform(self, reaction: Reaction) -> bool:
@@ -64,23 +64,23 @@ class World:
             if self.left == 0:
                 return False
             self.left = None if self.left is None else self.left - 1
-            if isinstance(action, Delegate):
-                if not self.perform(begun(LEAD, self.state, action, self.delegation(action))):
+            if isinstance(action, DelegateAction):
+                if not self.perform(on_delegated(LEAD, self.state, action, self.delegation(action))):
                     return False
             else:
                 self.do(action)
         return True
 
     def do(self, action: Action) -> None:
-        if isinstance(action, Say):
+        if isinstance(action, SayAction):
             self.keep(action.key, action.text)
-        if isinstance(action, Answer):
+        if isinstance(action, AnswerAction):
             self.keep(f"answer-{action.message.id}", action.text)
             self.inbox.pop(action.message.id, None)
-        if isinstance(action, Ack):
+        if isinstance(action, AckAction):
             self.inbox.pop(action.message.id, None)
 
-    def delegation(self, action: Delegate) -> str:
+    def delegation(self, action: DelegateAction) -> str:
         """The same key is one delegation, and so is the same work to the same peer while it is under way."""
         if action.key in self.keys:
             return self.keys[action.key]
@@ -125,14 +125,14 @@ def test_every_request_is_answered_once_with_what_became_of_all(data: st.DataObj
         settle(sorted(world.under_way))
 
     assert world.inbox == {}
-    assert world.state == State()
+    assert world.state == AgentMemory()
     assert {key for key in world.effects if key.startswith("answer-")} == {f"answer-{each}" for each in ASKED}
     for request_id in ASKED:
         answer = world.effects[f"answer-{request_id}"]
         assert all(f"{each} says" in answer or f"{each} failed" in answer for each in PEERS)
 
 
-def asked(request_id: str) -> Message:
+def asked(request_id: str) -> DemoMessage:
     """One of the requests."""
     sender, text = ASKED[request_id]
     return request(request_id, sender=sender, text=text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.demo.seats import BOOK_FILE
+from molecule_core.demo.provisioner import STATE_FILE
 from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY
 from tests.journeys.processes import MOLECULE, environment, serving, started
@@ -49,7 +49,7 @@ async def test_a_company_file_that_is_missing_or_wrong_costs_nothing(
     wrong.write_text('name = "Ours"\n')
     folder = state / "demo"
     folder.mkdir(parents=True)
-    (folder / BOOK_FILE).write_text("{}")
+    (folder / STATE_FILE).write_text("{}")
     (folder / "kept").write_text("kept")
 
     assert "nowhere.toml cannot be read" in await refusal("--demo", "--fresh", "--company", "nowhere.toml")
@@ -60,7 +60,7 @@ async def test_a_company_file_that_is_missing_or_wrong_costs_nothing(
 async def test_a_remembered_company_file_that_is_gone_is_named(refusal: Refusal, state: Path, tmp_path: Path) -> None:
     folder = state / "demo"
     folder.mkdir(parents=True)
-    (folder / BOOK_FILE).write_text(f'{{"company": "{tmp_path}/gone.toml"}}')
+    (folder / STATE_FILE).write_text(f'{{"company": "{tmp_path}/gone.toml"}}')
 
     line = await refusal("--demo")
 
@@ -86,20 +86,20 @@ async def test_a_folder_that_holds_something_else_is_never_touched(
 async def test_a_folder_that_is_none_is_refused(refusal: Refusal, state: Path, tmp_path: Path, kind: str) -> None:
     state.mkdir()
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / BOOK_FILE).write_text("{}")
+    (tmp_path / "elsewhere" / STATE_FILE).write_text("{}")
     if kind == "a file":
         (state / "demo").write_text("")
     else:
         (state / "demo").symlink_to(tmp_path / "elsewhere")
 
     assert "is no folder" in await refusal("--demo", "--fresh")
-    assert (tmp_path / "elsewhere" / BOOK_FILE).read_text() == "{}"
+    assert (tmp_path / "elsewhere" / STATE_FILE).read_text() == "{}"
 
 
 async def test_a_demo_that_runs_is_neither_joined_nor_deleted(refusal: Refusal, state: Path) -> None:
     folder = state / "demo"
     folder.mkdir(parents=True)
-    (folder / BOOK_FILE).write_text("{}")
+    (folder / STATE_FILE).write_text("{}")
     async with serving(folder, free_port()):
         lines = [await refusal("--demo"), await refusal("--demo", "--fresh")]
 
@@ -110,7 +110,7 @@ async def test_a_demo_that_runs_is_neither_joined_nor_deleted(refusal: Refusal, 
 async def test_a_port_that_is_taken_is_said_before_anything_is_deleted(refusal: Refusal, state: Path) -> None:
     folder = state / "demo"
     folder.mkdir(parents=True)
-    (folder / BOOK_FILE).write_text("{}")
+    (folder / STATE_FILE).write_text("{}")
     (folder / "kept").write_text("kept")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -134,9 +134,9 @@ async def test_a_store_on_postgres_is_refused(refusal: Refusal) -> None:
 async def test_a_damaged_book_is_started_over_only_if_asked_for(refusal: Refusal, state: Path, tmp_path: Path) -> None:
     folder = state / "demo"
     folder.mkdir(parents=True)
-    (folder / BOOK_FILE).write_text("{")
+    (folder / STATE_FILE).write_text("{")
     file = tmp_path / "ours.toml"
     file.write_text(BAKERY, encoding="utf-8")
 
     assert "--fresh" in await refusal("--demo", "--company", str(file))
-    assert (folder / BOOK_FILE).read_text() == "{"
+    assert (folder / STATE_FILE).read_text() == "{"

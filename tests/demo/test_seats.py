@@ -7,18 +7,25 @@ from typing import Any
 
 import pytest
 
+from molecule_core.common.errors import BadSettings
 from molecule_core.demo.company import Company
-from molecule_core.demo.model import Seat, Topics
-from molecule_core.demo.seats import BOOK_FILE, Book, Kept, Seating, read_book, write_book
-from molecule_core.ground.errors import BadSettings
+from molecule_core.demo.model import DemoSeat, Topics
+from molecule_core.demo.provisioner import (
+    STATE_FILE,
+    DemoState,
+    SavedSeat,
+    SeatProvisioner,
+    read_demo_state,
+    write_demo_state,
+)
 from tests.running import Running, running
 
 CRAFT = (Topics(title="T"),)
 
 
-def seat(name: str, *below: Seat, role: str = "r") -> Seat:
+def seat(name: str, *below: DemoSeat, role: str = "r") -> DemoSeat:
     """A seat with others below it."""
-    return Seat(name=name, role=role, behaviour="lead", craft=CRAFT, seat=below)
+    return DemoSeat(name=name, role=role, behaviour="lead", craft=CRAFT, seat=below)
 
 
 COMPANY = Company("Ours", (seat("Boss", seat("Left", seat("Hand")), seat("Right")),))
@@ -41,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 async def settled(server: Running, folder: Path, company: Company = COMPANY) -> dict[str, str]:
     """A start: name -> id of each seat."""
-    found = await Seating(server.admin, folder, read_book(folder) or Book()).settle(company)
+    found = await SeatProvisioner(server.admin, folder, read_demo_state(folder) or DemoState()).provision_seats(company)
     return {place.seat.name: kept.id for place, kept in found}
 
 
@@ -56,12 +63,12 @@ async def test_the_tree_is_made_and_each_token_opens_its_seat(server: Running, f
     rows = await on_server(server)
     parents = {row["name"]: rows[row["parent_id"]]["name"] if row["parent_id"] else None for row in rows.values()}
     assert parents == {"Boss": None, "Left": "Boss", "Hand": "Left", "Right": "Boss"}
-    book = read_book(folder)
+    book = read_demo_state(folder)
     assert book is not None
     assert {each.path[-1]: each.id for each in book.seats} == ids
     for kept in book.seats:
         assert (await server.api(kept.token).get(f"/workspaces/{kept.id}"))["id"] == kept.id
-    assert stat.S_IMODE((folder / BOOK_FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / STATE_FILE).stat().st_mode) == 0o600
 
 
 async def test_a_second_start_keeps_every_seat(server: Running, folder: Path) -> None:
@@ -96,7 +103,9 @@ async def test_a_changed_company_gets_what_is_new_and_loses_what_it_has_no_more(
 async def test_somebody_elses_seat_is_left_alone_and_nobody_asks_above_it(server: Running, folder: Path) -> None:
     first = await settled(server, folder)
     other = await server.seat("Left", parent_id=first["Left"])
-    agent = server.api(next(kept.token for kept in (read_book(folder) or Book()).seats if kept.id == first["Left"]))
+    agent = server.api(
+        next(kept.token for kept in (read_demo_state(folder) or DemoState()).seats if kept.id == first["Left"])
+    )
     await agent.post("/registry/register", {"id": first["Left"], "agent_card": {"skills": [{"id": "x"}]}})
 
     await settled(server, folder, Company("Ours", (seat("Boss"),)))
@@ -108,10 +117,10 @@ async def test_somebody_elses_seat_is_left_alone_and_nobody_asks_above_it(server
 
 async def test_a_seat_whose_token_was_lost_in_a_crash_is_replaced(server: Running, folder: Path) -> None:
     first = await settled(server, folder)
-    book = read_book(folder)
+    book = read_demo_state(folder)
     assert book is not None
     lost = [kept for kept in book.seats if kept.path[-1] != "Hand"]
-    write_book(folder, Book(None, tuple(lost)))
+    write_demo_state(folder, DemoState(None, tuple(lost)))
 
     second = await settled(server, folder)
 
@@ -121,16 +130,16 @@ async def test_a_seat_whose_token_was_lost_in_a_crash_is_replaced(server: Runnin
 
 
 def test_the_book_is_read_as_it_was_written(folder: Path) -> None:
-    book = Book("ours.toml", (Kept(("Boss", "Left"), "id", "token"),))
-    assert read_book(folder) is None
-    write_book(folder, book)
-    write_book(folder, book)
-    assert read_book(folder) == book
-    assert [path.name for path in folder.iterdir()] == [BOOK_FILE]
+    book = DemoState("ours.toml", (SavedSeat(("Boss", "Left"), "id", "token"),))
+    assert read_demo_state(folder) is None
+    write_demo_state(folder, book)
+    write_demo_state(folder, book)
+    assert read_demo_state(folder) == book
+    assert [path.name for path in folder.iterdir()] == [STATE_FILE]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seats": [1]}', b"\xff"])
 def test_a_damaged_book_is_named_with_the_way_out(folder: Path, content: bytes) -> None:
-    (folder / BOOK_FILE).write_bytes(content)
+    (folder / STATE_FILE).write_bytes(content)
     with pytest.raises(BadSettings, match=r"demo\.json cannot be read .*--fresh"):
-        read_book(folder)
+        read_demo_state(folder)

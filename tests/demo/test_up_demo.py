@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.demo.seats import BOOK_FILE
+from molecule_core.demo.provisioner import STATE_FILE
 from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY, TEXT, packaged_without_pauses, running_demo, started_demo
 from tests.journeys.patience import eventually
@@ -240,7 +240,7 @@ async def test_a_killed_server_leaves_no_agent_behind(state: Path, port: int, ba
 
 async def test_no_credential_stands_where_others_can_read_it(state: Path, port: int, bakery: Path) -> None:
     async with running_demo(state, port, bakery) as demo:
-        book = (state / "demo" / BOOK_FILE).read_text()
+        book = (state / "demo" / STATE_FILE).read_text()
         tokens = [ADMIN_TOKEN, *(part for part in book.split('"') if part.startswith("mol_ws_"))]
         processes = [Path(f"/proc/{pid}") for pid in pids(demo.process.said)]
         seen = b"".join((folder / name).read_bytes() for folder in processes for name in ("cmdline", "environ"))

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any, NamedTuple
 
-from molecule_core.edges.routes import WORKSPACE, Route
+from molecule_core.api.http.routing import WORKSPACE, Route
 from tests.journeys.rawhttp import Reply, ask
 from tests.running import ADMIN_TOKEN, Running, Seat
 
@@ -87,14 +87,14 @@ async def json_targets(server: Running) -> list[Target]:
                 approval_id=approval,
                 **_names_of(done.talks.get(route.path)),
             ),
-            token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
+            token=seat.token if WORKSPACE in route.access.kinds else ADMIN_TOKEN,
             seat=seat,
             port=server.port,
             owed=owed,
             done=done,
         )
-        for route in server.server.routes.rows
-        if (route.takes is not None or route.path.endswith("/a2a")) and route.path not in ELSEWHERE
+        for route in server.server.routes.routes
+        if (route.body is not None or route.path.endswith("/a2a")) and route.path not in ELSEWHERE
     ]
 
 
@@ -139,12 +139,12 @@ async def _done(server: Running, seat: Seat) -> Done:
     given = (await worker.api.post(f"/workspaces/{worker.id}/delegate", own))["delegation_id"]
     about = {"/workspaces/{id}/delegations/{delegation_id}/update": "recorded"}
     about |= {f"{one}/{{delegation_id}}/status": given for one in ("/delegations", "/workspaces/{id}/delegations")}
-    talks = {each.path: await _talk(seat, each.path) for each in server.server.routes.rows if _is_of_a_thread(each)}
+    talks = {each.path: await _talk(seat, each.path) for each in server.server.routes.routes if _is_of_a_thread(each)}
     return Done(told["delegation_id"], body, recorded, about, talks)
 
 
 def _is_of_a_thread(route: Route) -> bool:
-    return route.takes is not None and "{thread_id}" in route.path
+    return route.body is not None and "{thread_id}" in route.path
 
 
 async def _talk(seat: Seat, path: str) -> Talk:

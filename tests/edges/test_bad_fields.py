@@ -57,7 +57,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _shaped(targets: list[Target]) -> list[tuple[Target, type]]:
-    return [(target, target.route.takes) for target in targets if target.route.takes is not None]
+    return [(target, target.route.body) for target in targets if target.route.body is not None]
 
 
 def _shown(value: Any) -> str:
@@ -70,7 +70,7 @@ async def test_what_differs_from_a_refused_body_in_one_field_is_taken(server: Ru
     targets = await json_targets(server)
     answers = {target.name: (await target.ask(target.valid())).status for target in targets}
     assert {name: status for name, status in answers.items() if status not in (200, 201, 202)} == {}
-    bodies = [route for route in server.server.routes.rows if route.method in ("POST", "PATCH", "PUT")]
+    bodies = [route for route in server.server.routes.routes if route.method in ("POST", "PATCH", "PUT")]
     assert len(answers) == len([route for route in bodies if route.path not in (*ELSEWHERE, *BODYLESS)])
 
 
@@ -123,7 +123,7 @@ async def test_a_field_that_must_be_there_is_asked_for_by_its_name(server: Runni
 @requirement("S14", "M15")
 async def test_a_message_of_the_wrong_shape_is_refused_and_the_member_named(server: Running) -> None:
     """`message/send` is read by hand: each member in turn is every kind of value that it must not be."""
-    (target,) = [each for each in await json_targets(server) if each.route.takes is None]
+    (target,) = [each for each in await json_targets(server) if each.route.body is None]
     part = {"kind": "text", "text": "hello"}
     cases: list[tuple[str, Any, tuple[Any, ...]]] = [
         ("params", lambda value: {"params": value}, ()),
@@ -148,7 +148,7 @@ async def test_a_message_of_the_wrong_shape_is_refused_and_the_member_named(serv
 @requirement("S14")
 @pytest.mark.parametrize("member", ["messageId", "contextId"])
 async def test_an_id_that_a_client_chose_is_short_and_plain_or_refused(server: Running, member: str) -> None:
-    (target,) = [each for each in await json_targets(server) if each.route.takes is None]
+    (target,) = [each for each in await json_targets(server) if each.route.body is None]
     bad: tuple[Any, ...] = (
         0,
         False,
@@ -207,7 +207,7 @@ async def test_a_header_key_that_a_client_chose_is_short_and_plain_or_refused(se
 async def test_a_message_larger_than_a_limit_is_refused_with_the_limit(
     plain: Running, fields: dict[str, Any], limit: str
 ) -> None:
-    (target,) = [each for each in await json_targets(plain) if each.route.takes is None]
+    (target,) = [each for each in await json_targets(plain) if each.route.body is None]
 
     def parts(more: int) -> list[dict[str, Any]]:
         if "text" in fields:

@@ -150,7 +150,7 @@ async def test_a_path_that_does_not_exist_says_where_the_paths_are_listed(plain:
 
 @requirement("S14")
 async def test_a_wrong_method_is_told_the_right_ones(plain: Running) -> None:
-    routes = plain.server.routes.rows
+    routes = plain.server.routes.routes
     allowed = {path: {row.method for row in routes if row.path == path} for path in {row.path for row in routes}}
     wrong = {}
     for path, methods in allowed.items():
@@ -311,7 +311,7 @@ async def test_who_hangs_up_during_a_long_poll_is_no_longer_waited_for(server: R
 
     async def waiters() -> int:
         await settle()
-        return server.server.wakeups.waiters(log_key(seat.id))
+        return server.server.wakeups.count_waiters(log_key(seat.id))
 
     async with wire(server.port) as connection:
         await connection.send(request("GET", f"/workspaces/{seat.id}/activity?claim=60&wait=25", token=seat.token))

@@ -101,7 +101,7 @@ async def test_every_route_refuses_every_broken_body_and_says_so(server: Running
     wrong: dict[tuple[str, str], Any] = {}
     for target in targets:
         for name, body in {**BROKEN, **DEEP}.items():
-            if not body and target.route.bare:
+            if not body and target.route.body_optional:
                 continue
             reply = await target.ask(body)
             code = "json_too_deep" if name in DEEP else "invalid_json"
@@ -115,7 +115,7 @@ async def test_every_route_refuses_every_broken_body_and_says_so(server: Running
 async def test_a_route_that_needs_no_body_is_declared_so_and_no_other_takes_none(plain: Running) -> None:
     targets = await json_targets(plain)
     taken = {target.name for target in targets if (await target.ask(b"")).status in (200, 201)}
-    assert taken == {target.name for target in targets if target.route.bare}
+    assert taken == {target.name for target in targets if target.route.body_optional}
     threads = {f"POST /threads/{{thread_id}}/{act}" for act in ("interrupt", "close", "resume", "fork")}
     cancel = "POST /workspaces/{id}/delegations/{delegation_id}/cancel"
     assert taken == threads | {"POST /workspaces/{id}/threads", cancel}  # the others stand in ELSEWHERE

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from molecule_core.edges.routes import WORKSPACE, Route
+from molecule_core.api.http.routing import WORKSPACE, Route
 from tests.edges.targets import BODYLESS, ELSEWHERE, json_targets
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement
@@ -59,12 +59,12 @@ async def _reads(server: Running) -> list[tuple[Route, str, str]]:
     thread = await seat.api.post(f"/workspaces/{seat.id}/threads", {"base_instructions": "Be kind."})
     names = {"{id}": seat.id, "{org_id}": org, "{thread_id}": thread["thread_id"], "{root_id}": seat.id}
     found = []
-    for route in server.server.routes.rows:
+    for route in server.server.routes.routes:
         path = route.path
         for name, value in names.items():
             path = path.replace(name, value)
         if route.method == "GET" and route.status == 200 and "{" not in path and not path.endswith("/mcp"):
-            found.append((route, path, seat.token if route.who.kinds == {WORKSPACE} else ADMIN_TOKEN))
+            found.append((route, path, seat.token if route.access.kinds == {WORKSPACE} else ADMIN_TOKEN))
     return found
 
 
@@ -148,7 +148,7 @@ async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: R
 async def test_an_id_in_a_path_may_be_any_text_and_is_just_unknown(server: Running) -> None:
     await server.seat()
     wrong = {}
-    for route in [each for each in server.server.routes.rows if "{" in each.path and not each.deep]:
+    for route in [each for each in server.server.routes.routes if "{" in each.path and not each.catch_all]:
         for value in [each for each in HOSTILE if each]:
             path = route.path.replace("{id}", value).replace("{org_id}", value)
             body: Any = {} if route.method in ("POST", "PATCH") else None
@@ -167,8 +167,8 @@ async def test_what_a_path_names_behind_its_seat_may_hold_a_nul_and_is_just_unkn
     names |= {"person_id": next(iter(await server.admin.get(f"/orgs/{names['org_id']}/people")))["id"]}
     names |= {"thread_id": talk.id, "turn_id": talk.turn}
     wrong, reached = {}, set()
-    for route in server.server.routes.rows:
-        token = seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN
+    for route in server.server.routes.routes:
+        token = seat.token if WORKSPACE in route.access.kinds else ADMIN_TOKEN
         body = bodies.get(f"{route.method} {route.path}", LEAST.get(route.path, {}))
         for name in set(re.findall(r"\{(\w+)\}", route.path)) - {"id", "org_id", "path"}:
             reached.add(name)
@@ -252,6 +252,6 @@ async def test_another_organisations_cursor_answers_like_one_that_was_never_issu
 
 async def test_the_targets_of_these_tests_are_all_routes_with_a_body(plain: Running) -> None:
     names = {target.name for target in await json_targets(plain)}
-    rows = plain.server.routes.rows
+    rows = plain.server.routes.routes
     writing = [row for row in rows if row.method in ("POST", "PATCH", "PUT") and row.path not in BODYLESS]
     assert names == {f"{row.method} {row.path}" for row in writing if row.path not in ELSEWHERE}

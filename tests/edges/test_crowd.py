@@ -7,42 +7,42 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.edges.crowd import Crowd, http_date
-from molecule_core.ground.clock import SECOND
+from molecule_core.api.http.connection_registry import ConnectionRegistry, format_http_date
+from molecule_core.common.clock import SECOND
 from tests.clocks import FakeClock
 from tests.journeys.patience import bounded
 
 
 @given(st.integers(0, 253402300799))
 def test_a_date_is_written_as_the_standard_library_writes_it_for_http(second: int) -> None:
-    assert http_date(second).decode() == email.utils.formatdate(second, usegmt=True)
+    assert format_http_date(second).decode() == email.utils.formatdate(second, usegmt=True)
 
 
 async def test_the_date_goes_on_with_the_clock_and_is_made_once_a_second() -> None:
     clock = FakeClock()
-    crowd = Crowd(clock)
-    first = crowd.date()
-    assert crowd.date() is first
+    crowd = ConnectionRegistry(clock)
+    first = crowd.date_header()
+    assert crowd.date_header() is first
 
     await clock.advance(1)
 
-    assert crowd.date() != first
-    assert crowd.date() == b"date: %b\r\n" % http_date(clock.now() // SECOND)
+    assert crowd.date_header() != first
+    assert crowd.date_header() == b"date: %b\r\n" % format_http_date(clock.now() // SECOND)
 
 
 async def test_nobody_who_is_not_there_is_waited_for() -> None:
-    ending = asyncio.create_task(Crowd(FakeClock()).gone())
+    ending = asyncio.create_task(ConnectionRegistry(FakeClock()).wait_until_empty())
     await checkpoint()
     assert ending.done()
 
 
 async def test_the_end_waits_for_the_last_connection_and_for_the_last_task() -> None:
-    crowd, steps = Crowd(FakeClock()), list[str]()
+    crowd, steps = ConnectionRegistry(FakeClock()), list[str]()
     crowd.connections.add("a client")
     crowd.tasks.add("its answer")
 
     async def end() -> None:
-        await crowd.gone()
+        await crowd.wait_until_empty()
         steps.append("ended")
 
     ending = asyncio.create_task(end())
@@ -70,9 +70,9 @@ class Guest:
 
 
 async def test_whoever_comes_when_the_end_has_begun_is_told_of_it_too() -> None:
-    crowd, told = Crowd(FakeClock()), list[str]()
+    crowd, told = ConnectionRegistry(FakeClock()), list[str]()
     crowd.connections.add(Guest(told, "there"))
-    crowd.connections.end()
+    crowd.connections.shut_down_all()
     assert told == ["there"]
 
     late, gone = Guest(told, "late"), Guest(told, "gone again")

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.errors import FilesUnavailable, NotFound
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import clean_file_name
-from molecule_core.store.disk import Disk
+from molecule_core.common.errors import FilesUnavailable, NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import sanitize_file_name
+from molecule_core.store.blob_store import BlobStore
 from tests.edges.hostile import check_refusal
 from tests.journeys.forms import BOUNDARY, FORM, end, id_of, on_disk, place_of, uploaded
 from tests.journeys.patience import eventually
@@ -72,7 +72,7 @@ async def test_two_thousand_hostile_names_lead_nowhere_and_break_no_header(tmp_p
                         r"attachment; filename=\"([A-Za-z0-9 ._()-]+)\"; filename\*=UTF-8''([A-Za-z0-9%._~-]+)",
                         got.headers["content-disposition"],
                     )
-                    safe = file["name"] == clean_file_name(file["name"], 255)
+                    safe = file["name"] == sanitize_file_name(file["name"], 255)
                     if said is None or unquote(said[2]) != file["name"] or not safe or "set-cookie" in got.headers:
                         wrong.append((sent, file, got))
         assert wrong == []
@@ -107,7 +107,7 @@ async def test_what_lies_in_the_place_of_a_file_and_is_none_is_not_read(
     (file,) = await uploaded(plain, seat.id, ADMIN_TOKEN, ("a.png", b"secret"))
     secret = tmp_path / "secret"
     secret.write_bytes(b"SECRET")
-    place = plain.server.settings.files / id_of(file)
+    place = plain.server.settings.files_folder / id_of(file)
     place.unlink()
     if planted == "a link":
         place.symlink_to(secret)
@@ -125,29 +125,29 @@ async def test_what_lies_in_the_place_of_a_file_and_is_none_is_not_read(
 @requirement("S16")
 async def test_a_link_that_waits_where_a_file_is_to_be_written_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    disk = Disk(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserve=0)
     disk.open()
     try:
         (tmp_path / "files" / f"{ID}.part").symlink_to(target)
         with pytest.raises(FilesUnavailable):
-            await disk.receive(ID)
+            await disk.open_writer(ID)
         assert not target.exists()
         for name in ("../target", "target", "", "/etc/passwd", ID.upper()):
             with pytest.raises(NotFound):
-                await disk.receive(name)
+                await disk.open_writer(name)
             with pytest.raises(NotFound):
-                await disk.read(name, 1)
+                await disk.open_reader(name, 1)
     finally:
         disk.close()
 
 
 @requirement("S14")
 async def test_a_file_that_was_opened_for_somebody_who_has_gone_is_not_held_open(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserve=0)
     disk.open()
     try:
         (tmp_path / "files" / ID).write_bytes(b"hello")
-        outgoing = await disk.read(ID, 5)
+        outgoing = await disk.open_reader(ID, 5)
         assert len(_held(tmp_path)) == 2, "the folder and the file"
         del outgoing
         await checkpoint()  # the turn of the loop in which it came holds it
@@ -159,18 +159,18 @@ async def test_a_file_that_was_opened_for_somebody_who_has_gone_is_not_held_open
 
 @requirement("S14")
 async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserve=0)
     disk.open()
     written = tmp_path / "files" / f"{ID}.part"
     content = bytes(range(256)) * 300  # more than is gathered, and no multiple of it
     try:
-        incoming = await disk.receive(ID)
+        incoming = await disk.open_writer(ID)
         sizes = set()
         for byte in content:
             await incoming.write(bytes((byte,)))
             sizes.add(written.stat().st_size)
         assert sizes == {0, 64 << 10}
-        await incoming.keep()
+        await incoming.commit()
         assert written.with_suffix("").read_bytes() == content
         assert (incoming.size, incoming.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     finally:
@@ -179,8 +179,8 @@ async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole
 
 def _open_files(server: Running) -> int:
     """How many files of the folder this process holds open."""
-    folder = str(server.server.settings.files) + "/"
-    return sum(each.startswith(folder) for each in _held(server.server.settings.files))
+    folder = str(server.server.settings.files_folder) + "/"
+    return sum(each.startswith(folder) for each in _held(server.server.settings.files_folder))
 
 
 def _held(below: Path) -> list[str]:

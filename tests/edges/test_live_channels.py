@@ -155,7 +155,7 @@ async def test_many_wishes_in_the_packet_of_the_handshake_wait_for_the_greeting_
 ) -> None:
     seat = await server.seat("Ops")
     await server.admin.send(seat.id, "hello")
-    gate, head, calls = asyncio.Event(), server.server.live._feed.head, 0
+    gate, head, calls = asyncio.Event(), server.server.live_hub._feed.head, 0
 
     async def first_held(org_id: str) -> int:
         nonlocal calls
@@ -165,7 +165,7 @@ async def test_many_wishes_in_the_packet_of_the_handshake_wait_for_the_greeting_
         return await head(org_id)
 
     async with channel(server):  # the organisation is told already, so only the greeting has to look
-        monkeypatch.setattr(server.server.live._feed, "head", first_held)
+        monkeypatch.setattr(server.server.live_hub._feed, "head", first_held)
         async with hand_made(server) as opened:
             wishes = subscribe_frame(0) + subscribe_frame(0) + subscribe_frame(1)
             assert (await opened.handshake(more=wishes)).status == 101
@@ -182,21 +182,21 @@ async def test_who_hangs_up_with_a_wish_before_the_greeting_leaves_no_listener(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await server.seat("Ops")
-    gate, started, head = asyncio.Event(), asyncio.Event(), server.server.live._feed.head
+    gate, started, head = asyncio.Event(), asyncio.Event(), server.server.live_hub._feed.head
 
     async def held(org_id: str) -> int:
         started.set()
         await bounded(gate.wait())
         return await head(org_id)
 
-    monkeypatch.setattr(server.server.live._feed, "head", held)
+    monkeypatch.setattr(server.server.live_hub._feed, "head", held)
     async with hand_made(server) as opened:
         await opened.send(request("GET", "/ws", token=ADMIN_TOKEN, headers=UPGRADE) + subscribe_frame(0))
         await bounded(started.wait())
     await _all_gone(server)
     gate.set()
     await server.admin.get("/orgs")
-    assert server.server.live.count() == 0
+    assert server.server.live_hub.count_subscribers() == 0
 
 
 @requirement("M24")
@@ -357,7 +357,7 @@ async def _all_gone(server: Running) -> None:
 
     async with asyncio.timeout(5):
         # The clock of the signs of life ends at its next turn; all that belongs to a channel ends with it.
-        while server.server.live.count() or [name for name in left() if "Live._ping" not in name]:
+        while server.server.live_hub.count_subscribers() or [name for name in left() if "Live._ping" not in name]:
             await server.admin.get("/health")
 
 
@@ -375,15 +375,15 @@ async def test_a_client_that_asks_and_never_reads_cannot_fill_the_memory(plain: 
     largest = 0
     async with hand_made(plain, reads=4096) as opened:
         await opened_by_hand(opened)
-        (listener,) = plain.server.live._listeners()
+        (listener,) = plain.server.live_hub._subscribers()
         for _ in range(200):
             try:
                 async with asyncio.timeout(0.2):
                     await opened.send(piece)
             except (TimeoutError, ConnectionError):  # it is not listened to any more: just as well
                 break
-            largest = max(largest, listener.sink.unread())
-        largest = max(largest, listener.sink.unread())
+            largest = max(largest, listener.transport.unread_bytes())
+        largest = max(largest, listener.transport.unread_bytes())
     assert largest < plain.server.settings.limits.subscriber_bytes * 2, f"{largest} bytes were kept for it"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from proofs.harness.ports import free_port
 from tests.journeys.forms import FORM, end, part, place_of
 from tests.journeys.processes import LISTENS, MOLECULE, Process, environment, started
@@ -49,7 +49,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     port = free_port()
     async with started(MOLECULE, "serve", env=environment(tmp_path / "state", port)) as process:
         await process.says(LISTENS)
-        async with Api(f"http://127.0.0.1:{port}", ADMIN_TOKEN) as api:
+        async with ApiClient(f"http://127.0.0.1:{port}", ADMIN_TOKEN) as api:
             seat = str((await api.post("/workspaces", {"name": "Watched"}))["id"])
             for number in range(5):  # what is loaded or made once is there before it is looked at
                 await api.send(seat, "x" * 200_000, message_id=f"warm-{number}")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.errors import BadSettings
-from molecule_core.ground.metrics import FAMILIES, Histogram, Sample, exposition
-from molecule_core.ground.settings import load_settings
+from molecule_core.common.errors import BadSettings
+from molecule_core.common.metrics import FAMILIES, Histogram, MetricSample, render_exposition
+from molecule_core.common.settings import load_settings
 from tests.delivery.agents import Desk, said
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, streaming
@@ -155,11 +155,11 @@ async def test_every_family_of_the_table_is_told_by_a_server_that_has_done_every
             told = set(await scraped(server))
             await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
             await opened.bye()
-        server.server._retention.gone["messages"] = 3
-        server.server.instructed.told_with("claude-code", "claude-code-default", "full", 200)
-        server.server.instructed.came_to("claude-code", "claude-code-default", "answered")
-        server.server.instructed.failed("claude-code-default")
-        server.server.instructed.rolled_back("claude-code-default")
+        server.server._retention.deleted_rows["messages"] = 3
+        server.server.instruction_meter.count_delivery("claude-code", "claude-code-default", "full", 200)
+        server.server.instruction_meter.count_outcome("claude-code", "claude-code-default", "answered")
+        server.server.instruction_meter.count_failure("claude-code-default")
+        server.server.instruction_meter.count_rollback("claude-code-default")
         figures = await scraped(server)
     assert told | set(figures) == set(FAMILIES)
     ((labels, value),) = figures["molecule_build_info"].items()
@@ -172,11 +172,11 @@ async def test_every_family_of_the_table_is_told_by_a_server_that_has_done_every
 def test_the_text_is_escaped_and_buckets_add_up() -> None:
     histogram = Histogram()
     for seconds in (0.001, 0.005, 0.006, 1, 1000):
-        histogram.took(seconds)
-    text = exposition(
+        histogram.observe(seconds)
+    text = render_exposition(
         [
-            Sample("molecule_http_request_seconds", histogram, ("GET", 'a"b\\c\nd')),
-            Sample("molecule_store_queue", 2),
+            MetricSample("molecule_http_request_seconds", histogram, ("GET", 'a"b\\c\nd')),
+            MetricSample("molecule_store_queue", 2),
         ]
     )
     figures = read(text)
@@ -184,9 +184,9 @@ def test_the_text_is_escaped_and_buckets_add_up() -> None:
     assert buckets == [2, 3, 3, 3, 4, 4, 5]
     assert '{method="GET",route="a\\"b\\\\c\\nd",le="0.005"} 2' in text
     with pytest.raises(KeyError):
-        exposition([Sample("molecule_unheard_of", 1)])
+        render_exposition([MetricSample("molecule_unheard_of", 1)])
     with pytest.raises(ValueError, match="zip"):
-        exposition([Sample("molecule_workspaces", 1)])
+        render_exposition([MetricSample("molecule_workspaces", 1)])
 
 
 # -- to whom -----------------------------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ async def test_the_scrapers_token_opens_the_figures_and_nothing_else(
         assert (await ask(server.port, "GET", "/metrics", token=METRICS_TOKEN + "x")).status == 401
         assert (await ask(server.port, "GET", "/metrics", token=seat.token)).status == 403
         replies: list[Reply] = []
-        for route in server.server.routes.rows:
-            if route.who.kinds and route.path != "/metrics":
+        for route in server.server.routes.routes:
+            if route.access.kinds and route.path != "/metrics":
                 path = route.path.replace("{id}", seat.id).replace("{org_id}", server.server.registry.orgs()[0].id)
                 replies.append(await ask(server.port, route.method, path, token=METRICS_TOKEN))
         assert len(replies) > 25

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.edges import openapi, system
+from molecule_core.api import system
+from molecule_core.api.http import openapi
 from tests.edges.targets import BODYLESS
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
@@ -52,9 +53,9 @@ async def test_the_document_is_made_once_however_often_it_is_asked_for(
 
     def describe(table: Any, version: str) -> dict[str, Any]:
         made.append(version)
-        return openapi.describe(table, version)
+        return openapi.build_document(table, version)
 
-    monkeypatch.setattr(system, "describe", describe)
+    monkeypatch.setattr(system, "build_document", describe)
     first, second = [await plain.admin.get("/openapi.json") for _ in range(2)]
     assert first == second
     assert len(made) <= 1
@@ -63,7 +64,7 @@ async def test_the_document_is_made_once_however_often_it_is_asked_for(
 @requirement("A3")
 async def test_every_route_stands_in_the_document_and_nothing_else(plain: Running, document: dict[str, Any]) -> None:
     told = {(method.upper(), path) for method, path, _ in _operations(document)}
-    assert told == {(row.method, row.path) for row in plain.server.routes.rows}
+    assert told == {(row.method, row.path) for row in plain.server.routes.routes}
 
 
 async def test_the_document_has_the_members_that_openapi_3_1_asks_for(document: dict[str, Any]) -> None:
@@ -111,7 +112,7 @@ async def test_what_may_be_asked_in_a_query_stands_in_the_document(plain: Runnin
         fields = {each["name"]: each for each in operation["parameters"] if each["in"] == "query"}
         assert all(each["description"] and each["schema"] and "required" not in each for each in fields.values())
         asked[method.upper(), path] = {*fields}
-    assert asked == {(row.method, row.path): {*row.query} for row in plain.server.routes.rows}
+    assert asked == {(row.method, row.path): {*row.query} for row in plain.server.routes.routes}
     activity = document["paths"]["/workspaces/{id}/activity"]["get"]["parameters"]
     (include,) = [each for each in activity if each["name"] == "include"]
     assert (include["style"], include["explode"]) == ("form", False)
@@ -119,7 +120,7 @@ async def test_what_may_be_asked_in_a_query_stands_in_the_document(plain: Runnin
 
 
 async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[str, Any]) -> None:
-    open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.rows if not row.who.kinds}
+    open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.routes if not row.access.kinds}
     open_ones = {(method, path) for method, path, operation in _operations(document) if not operation.get("security")}
     page = {("get", "/"), ("get", "/app"), ("get", "/app/{path}"), ("post", "/login")}
     page |= {("get", "/agent-docs"), ("get", "/agent-docs/replies")}
@@ -150,11 +151,11 @@ async def test_every_schema_uses_the_types_of_json_schema(document: dict[str, An
 
 async def test_what_a_route_reads_stands_in_the_document(plain: Running, document: dict[str, Any]) -> None:
     wrong = {}
-    for row in [each for each in plain.server.routes.rows if each.takes is not None]:
+    for row in [each for each in plain.server.routes.routes if each.body is not None]:
         content = document["paths"][row.path][row.method.lower()]["requestBody"]["content"]["application/json"]
         schema = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
-        assert row.takes is not None
-        if list(schema["properties"]) != list(row.takes.__struct_fields__):  # type: ignore[attr-defined]
+        assert row.body is not None
+        if list(schema["properties"]) != list(row.body.__struct_fields__):  # type: ignore[attr-defined]
             wrong[row.path] = list(schema["properties"])
     assert wrong == {}
 

@@ -10,10 +10,10 @@ from typing import Any
 import apsw
 import pytest
 
-from molecule_core.edges.problems import PROBLEMS, SPOKEN_IN_JSON_RPC
-from molecule_core.ground import errors, refusals
-from molecule_core.ground.errors import MoleculeError
-from molecule_core.ground.limits import Limits
+from molecule_core.api.http.errors import ERROR_MAPPINGS, JSON_RPC_ERRORS
+from molecule_core.common import errors
+from molecule_core.common.errors import MoleculeError
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.edges import refused_approvals, refused_threads
 from tests.endpoint.hosts import greeting, line_of, listening
@@ -24,7 +24,7 @@ from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
 
 _ROOT = Path(__file__).resolve().parents[2]
-_EVERY = {**vars(errors), **vars(refusals)}
+_EVERY = {**vars(errors), **vars(errors)}
 _CLASSES = {each for each in _EVERY.values() if isinstance(each, type) and issubclass(each, MoleculeError)}
 # Said on a terminal, as one line and exit code 2, never by a server that runs.
 COMMAND_LINE_ONLY = {
@@ -53,8 +53,8 @@ NOT_FROM_OUTSIDE = {
 
 @requirement("A3")
 def test_every_refusal_has_a_row_or_belongs_to_the_command_line() -> None:
-    assert _CLASSES - {MoleculeError} == PROBLEMS.keys() | COMMAND_LINE_ONLY
-    assert not PROBLEMS.keys() & COMMAND_LINE_ONLY
+    assert _CLASSES - {MoleculeError} == ERROR_MAPPINGS.keys() | COMMAND_LINE_ONLY
+    assert not ERROR_MAPPINGS.keys() & COMMAND_LINE_ONLY
 
 
 @requirement("A3")
@@ -68,22 +68,23 @@ def test_what_the_command_line_alone_says_is_raised_nowhere_behind_http() -> Non
 
 @requirement("A3")
 def test_codes_are_unique_and_statuses_are_refusals() -> None:
-    codes = [row.code for row in PROBLEMS.values()]
+    codes = [row.code for row in ERROR_MAPPINGS.values()]
     assert len(codes) == len(set(codes))
     assert all(re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", code) for code in codes)
-    assert all(400 <= row.status < 600 for row in PROBLEMS.values())
+    assert all(400 <= row.status < 600 for row in ERROR_MAPPINGS.values())
     assert all(
-        row.rpc == -32700 or -32603 <= row.rpc <= -32600 or -32099 <= row.rpc <= -32000 for row in PROBLEMS.values()
+        row.rpc == -32700 or -32603 <= row.rpc <= -32600 or -32099 <= row.rpc <= -32000
+        for row in ERROR_MAPPINGS.values()
     )
-    assert set(SPOKEN_IN_JSON_RPC) <= PROBLEMS.keys()
+    assert set(JSON_RPC_ERRORS) <= ERROR_MAPPINGS.keys()
 
 
 @requirement("A3")
 def test_the_page_for_people_has_every_row_as_the_table_has_it() -> None:
     page = (_ROOT / "docs" / "errors.md").read_text()
     told = dict(re.findall(r"^\| `(\w+)` \| (\d+ \| -\d+) \|", page, re.MULTILINE))
-    assert told == {row.code: f"{row.status} | {row.rpc}" for row in PROBLEMS.values()}
-    for error in PROBLEMS:
+    assert told == {row.code: f"{row.status} | {row.rpc}" for row in ERROR_MAPPINGS.values()}
+    for error in ERROR_MAPPINGS:
         assert " ".join((error.__doc__ or "").split()) in page
 
 
@@ -498,14 +499,14 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
 
 @requirement("A3")
 def test_every_row_is_provoked_or_there_is_a_reason_why_not() -> None:
-    assert PROVOKED.keys() | NOT_FROM_OUTSIDE.keys() == {row.code for row in PROBLEMS.values()}
+    assert PROVOKED.keys() | NOT_FROM_OUTSIDE.keys() == {row.code for row in ERROR_MAPPINGS.values()}
     assert not PROVOKED.keys() & NOT_FROM_OUTSIDE.keys()
 
 
 @requirement("A3", "M15")
 @pytest.mark.parametrize("code", PROVOKED)
 async def test_a_refusal_is_as_its_row_says_and_tells_what_to_do(world: World, code: str) -> None:
-    (row,) = [each for each in PROBLEMS.values() if each.code == code]
+    (row,) = [each for each in ERROR_MAPPINGS.values() if each.code == code]
     reply = await PROVOKED[code](world)
     if "jsonrpc" in reply.json:
         assert (reply.json["error"]["code"], reply.json["error"]["data"][0]["reason"]) == (row.rpc, code.upper())
@@ -531,7 +532,7 @@ async def test_a_mistake_of_ours_is_a_reference_outside_and_a_trace_in_the_log(
     def broken(*_: object) -> None:
         raise LookupError("a secret of the inside: SELECT * FROM tokens")
 
-    monkeypatch.setattr("molecule_core.edges.orgs._view", broken)
+    monkeypatch.setattr("molecule_core.api.org.orgs._org_view", broken)
     reply = await ask(plain.port, "GET", "/orgs", token=ADMIN_TOKEN)
     assert (reply.status, reply.json["code"]) == (500, "unexpected")
     (record,) = [each for each in caplog.records if each.name == "molecule.http"]

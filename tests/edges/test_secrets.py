@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.logs import JsonFormatter, TextFormatter
-from molecule_core.ground.tokens import hash_of
+from molecule_core.common.logs import JsonFormatter, TextFormatter
+from molecule_core.common.tokens import hash_token
 from proofs.harness.ports import free_port
 from tests.clocks import settle
 from tests.journeys.processes import MOLECULE, client, environment, serving, started
@@ -77,7 +77,7 @@ async def test_no_log_holds_a_credential(
             for method, path, body, headers in _spellings(seat, token):
                 await ask(server.port, method, path, body, headers=headers)
         with monkeypatch.context() as patch:
-            patch.setattr("molecule_core.edges.inbox.whole_number", broken)
+            patch.setattr("molecule_core.api.messages.inbox.int_param", broken)
             for token in tokens:
                 assert (await ask(server.port, "GET", f"/workspaces/{seat.id}/activity", token=token)).status == 500
         await settle()
@@ -108,7 +108,7 @@ async def test_the_database_holds_hashes_and_no_credential(plain: Running, tmp_p
     await seat.api.post("/registry/register", {"id": seat.id, "agent_card": {}})
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert {path.name for path in tmp_path.iterdir()} >= {"molecule.db", "molecule.db-wal"}
-    assert all(hash_of(token).encode() in kept for token in tokens[1:])  # so this is where they would be found
+    assert all(hash_token(token).encode() in kept for token in tokens[1:])  # so this is where they would be found
     assert [token for token in tokens if token.encode() in kept or token[15:].encode() in kept] == []
 
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from anyio.lowlevel import checkpoint
 
-from molecule_core.edges.routes import Answer
-from molecule_core.edges.sending import Sending, new_turns
+from molecule_core.api.http.routing import Response
+from molecule_core.api.http.streaming_response import StreamingResponse, new_send_semaphore
 from tests.journeys.patience import eventually
 from tests.requirements import requirement
 from tests.waits import IN_PROCESS_SECONDS
@@ -62,11 +62,13 @@ class File:
 @asynccontextmanager
 async def giving(shelf: Shelf, *, patience: float = IN_PROCESS_SECONDS) -> AsyncIterator[tuple[int, set[Any]]]:
     """A server that gives each who comes a file of their own: its port, and what it is sending."""
-    turns, open_ = new_turns(), set[Any]()
+    turns, open_ = new_send_semaphore(), set[Any]()
 
     class Door(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            take = Sending(Answer(b""), shelf.new_file(), turns, patience=patience).answer().take
+            take = (
+                StreamingResponse(Response(b""), shelf.new_file(), turns, stall_seconds=patience).to_response().upgrade
+            )
             assert take is not None
             take(cast(asyncio.Transport, transport), open_, b"", b"")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.harness.ports import free_port
 from tests.journeys.livewire import hand_made
 from tests.journeys.processes import serving

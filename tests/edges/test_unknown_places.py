@@ -3,7 +3,7 @@
 import itertools
 from pathlib import Path
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.edges.hostile import check_refusal
 from tests.engines import Engine
 from tests.journeys.cast import UNKNOWN
@@ -45,7 +45,7 @@ async def test_unknown_paths_are_told_where_the_known_ones_are_listed(server: Ru
 @requirement("S14")
 async def test_a_wrong_method_is_told_the_right_ones(server: Running) -> None:
     table: dict[str, set[str]] = {}
-    for route in server.server.routes.rows:
+    for route in server.server.routes.routes:
         table.setdefault(route.path, set()).add(route.method)
 
     async with wire(server.port) as connection:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.edges.bodies import MOST_HELD, Body
-from molecule_core.ground.limits import Limits
+from molecule_core.api.http.request_body import MAX_BUFFERED_BYTES, StreamingBody
+from molecule_core.common.limits import Limits
 from tests.edges.hostile import check_refusal
 from tests.journeys.forms import BOUNDARY, FORM, end, form, on_disk, part, upload, uploaded
 from tests.journeys.patience import eventually
@@ -322,16 +322,16 @@ async def test_files_leave_room_for_everything_else(tmp_path: Path) -> None:
 
 @requirement("M35")
 async def test_a_folder_that_does_not_work_is_told(plain: Running, seat: Seat) -> None:
-    plain.server.settings.files.rmdir()
+    plain.server.settings.files_folder.rmdir()
     reply = await upload(plain, seat.id, ADMIN_TOKEN, ("a.txt", b"x"))
     assert (reply.status, reply.json["code"], reply.headers["retry-after"]) == (503, "files_unavailable", "30")
-    assert str(plain.server.settings.files) not in reply.body.decode()
+    assert str(plain.server.settings.files_folder) not in reply.body.decode()
 
 
 @requirement("S16")
 async def test_files_are_for_their_owner_alone(plain: Running, seat: Seat) -> None:
     await uploaded(plain, seat.id, ADMIN_TOKEN, ("a.sh", b"#!/bin/sh"))
-    folder = plain.server.settings.files
+    folder = plain.server.settings.files_folder
     assert [oct(os.lstat(each).st_mode)[-3:] for each in (folder, *folder.iterdir())] == ["700", "600"]
 
 
@@ -362,14 +362,14 @@ class Line(asyncio.Transport):
 @requirement("S14")
 async def test_a_client_that_is_faster_than_the_disk_has_to_wait() -> None:
     line = Line()
-    body = Body(line, expects=False)
-    body.feed(b"x" * MOST_HELD)
+    body = StreamingBody(line, expects_continue=False)
+    body.feed(b"x" * MAX_BUFFERED_BYTES)
     assert line.flows()
     body.feed(b"y")
     assert not line.flows()
-    assert len(await anext(body)) == MOST_HELD + 1
+    assert len(await anext(body)) == MAX_BUFFERED_BYTES + 1
     assert line.flows()
-    body.feed(b"z" * (MOST_HELD + 1))
+    body.feed(b"z" * (MAX_BUFFERED_BYTES + 1))
     body.close()
     assert line.flows()
     assert [piece async for piece in body] == []

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from molecule_core.edges.mcp_outlets import current
-from molecule_core.wire.jsonrpc import INVALID_PARAMS, Message, RpcError
-from molecule_core.wire.mcp import Calling, Extra, Outcome
-from molecule_core.wire.toolspec import Annotations, Local, ToolError, ToolSpec
+from molecule_core.api.mcp.responses import current_response
+from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
+from molecule_core.tools.spec import LocalCall, ToolAnnotations, ToolError, ToolSpec
+from molecule_core.wire.protocols.jsonrpc import INVALID_PARAMS, JsonRpcMessage, RpcError
 from tests.waits import IN_PROCESS_SECONDS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -20,7 +20,7 @@ SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 _TEXT = {"type": "text", "text": "Multiple content types test:"}
 _IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
 _AUDIO = {"type": "audio", "data": SOUND, "mimeType": "audio/wav"}
-_HINTS = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+_HINTS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 Content = list[dict[str, Any]]
 
 
@@ -76,11 +76,11 @@ class Person(Struct, frozen=True, forbid_unknown_fields=True):
 def _spec(name: str, takes: type[Struct] = Nothing) -> ToolSpec:
     return ToolSpec(
         name=name,
-        short=f"The suite's {name}.",
+        summary=f"The suite's {name}.",
         when_to_use="For tests.",
-        takes=takes,
-        gives=Nothing,
-        call=Local(name),
+        arguments_type=takes,
+        result_type=Nothing,
+        call=LocalCall(name),
         section="a2a",
         annotations=_HINTS,
         cli=None,
@@ -141,7 +141,7 @@ class Fixtures:
             _spec("test_elicitation_sep1330_enums"),
             _dialect(),
         )
-        self.extra = Extra(
+        self.extra = ExtraMethods(
             methods={
                 "logging/setLevel": _nothing,
                 "completion/complete": _completion,
@@ -155,13 +155,13 @@ class Fixtures:
             },
             capabilities={"resources": {"subscribe": True}, "prompts": {}, "logging": {}, "completions": {}},
         )
-        self._asked: dict[str, asyncio.Future[Message]] = {}
+        self._asked: dict[str, asyncio.Future[JsonRpcMessage]] = {}
         self._numbers = itertools.count(1)
 
-    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         """Runs one of the suite's tools."""
         if spec.name in CONTENTS:
-            return Outcome({}, content=CONTENTS[spec.name])
+            return ToolResult({}, content=CONTENTS[spec.name])
         if spec.name == "test_error_handling":
             raise ToolError("This tool intentionally returns an error for testing")
         if spec.name == "test_tool_with_logging":
@@ -173,20 +173,20 @@ class Fixtures:
         if isinstance(arguments, Prompt):
             said = {"role": "user", "content": {"type": "text", "text": arguments.prompt}}
             answer = await self._ask("sampling/createMessage", {"messages": [said], "maxTokens": 100})
-            return Outcome({}, text=f"LLM response: {answer['result']['content']['text']}")
+            return ToolResult({}, text=f"LLM response: {answer['result']['content']['text']}")
         if spec.name in FORMS:
             schema = {"type": "object", "properties": FORMS[spec.name], "required": []}
             message = arguments.message if isinstance(arguments, Asked) else "Please fill this in"
             answer = await self._ask("elicitation/create", {"message": message, "requestedSchema": schema})
-            return Outcome({}, text=f"Elicitation completed: {answer['result']}")
-        return Outcome({}, text=f"{spec.name} is done")
+            return ToolResult({}, text=f"Elicitation completed: {answer['result']}")
+        return ToolResult({}, text=f"{spec.name} is done")
 
     async def _tell(self, method: str, params: dict[str, Any], **more: Any) -> None:
-        outlet = current()
+        outlet = current_response()
         assert outlet is not None
         await outlet.send({"jsonrpc": "2.0", "method": method, "params": params, **more})
 
-    async def _ask(self, method: str, params: dict[str, Any]) -> Message:
+    async def _ask(self, method: str, params: dict[str, Any]) -> JsonRpcMessage:
         """Asks the client something, over the stream of the request that is being answered."""
         id_ = f"asked-{next(self._numbers)}"
         self._asked[id_] = asyncio.get_running_loop().create_future()
@@ -194,7 +194,7 @@ class Fixtures:
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             return await self._asked[id_]
 
-    def answered(self, message: Message) -> None:
+    def client_answered(self, message: JsonRpcMessage) -> None:
         """A client has answered."""
         asked = self._asked.pop(str(message.get("id")), None)
         if asked is not None and not asked.done():

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.journeys.livewire import HandMade, hand_made, streaming
 from tests.journeys.patience import bounded
 from tests.journeys.rawhttp import Reply, Wire, request, wire
@@ -44,12 +44,12 @@ async def until(what: Callable[[], bool]) -> None:
 
 async def until_answering(server: Running, count: int) -> None:
     """Until so many requests of MCP are being answered, or streams stand open."""
-    await until(lambda: len(server.server.mcp.channels) == count)
+    await until(lambda: len(server.server.mcp_routes.open_responses) == count)
 
 
 async def until_kept(server: Running, count: int) -> None:
     """Until so many sessions are kept."""
-    await until(lambda: len(server.server.mcp.sessions) == count)
+    await until(lambda: len(server.server.mcp_routes.sessions) == count)
 
 
 def path_of(seat: Seat) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.edges.routes import EVERYBODY, Answer, Call, Reach, Route, Who
-from molecule_core.wire.delegations import Progress
+from molecule_core.api.http.routing import ALL_CREDENTIALS, AccessPolicy, Request, Response, Route, WorkspaceScope
+from molecule_core.wire.schemas.delegations import DelegationProgress
 from tests.clocks import FakeClock
 from tests.endpoint.hosts import ERAS, Era, Hosted, hosted, until, within
 from tests.journeys.patience import bounded
@@ -19,7 +19,7 @@ from tests.requirements import requirement
 from tests.running import Running, Seat, running
 from tests.tools.delegated import TASK, Board
 
-_OWN = Who(EVERYBODY, Reach.OWN)
+_OWN = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN)
 
 
 class Desk:
@@ -39,22 +39,22 @@ class Desk:
         rows = [
             Route("POST", "/workspaces/{id}/delegate", self._answer, _OWN, "Give a task"),
             *(Route("POST", f"{one}/{verb}", self._answer, _OWN, verb) for verb in ("wait", "cancel", "status")),
-            Route("GET", "/delegations/{delegation_id}", self._answer, Who(EVERYBODY), "Look at a task"),
+            Route("GET", "/delegations/{delegation_id}", self._answer, AccessPolicy(ALL_CREDENTIALS), "Look at a task"),
         ]
         taken = {(each.method, each.path) for each in rows}
-        kept = [each for each in self.server.server.routes.rows if (each.method, each.path) not in taken]
+        kept = [each for each in self.server.server.routes.routes if (each.method, each.path) not in taken]
         self.server.server.routes.__init__([*kept, *rows])  # type: ignore[misc]
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, call: Request) -> Response:
         path = call.route.path
-        for name, value in call.params.items():
+        for name, value in call.path_params.items():
             path = path.replace(f"{{{name}}}", value)
         key = call.headers.get(b"idempotency-key")
         headers = {} if key is None else {"idempotency-key": key.decode()}
         self.under_way += 1
         try:
             body = msgspec.json.decode(call.body) if call.body else None
-            return Answer(
+            return Response(
                 msgspec.json.encode(await self.board.call(call.route.method, path, body=body, headers=headers))
             )
         finally:
@@ -98,7 +98,7 @@ async def test_a_host_that_asks_for_progress_sees_how_far_its_task_is(desk: Desk
     async with hosted(desk.server, desk.ops.token, era) as host:
         waiting = begin(host, desk, 60, progress_callback=progressed)
         await desk.until_asked(1)
-        desk.board.progress = Progress(current_step="boils water", percent=40)
+        desk.board.progress = DelegationProgress(current_step="boils water", percent=40)
         await clock.advance(20)
         await desk.until_asked(3)  # it was begun, looked at, and is waited for
         await clock.advance(5)

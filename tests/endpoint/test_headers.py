@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.wire.mcp import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
+from molecule_core.tools.mcp_dispatcher import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
 from tests.endpoint.hosts import STATELESS, Line, calling, greeting, headers_of, line_of, rpc, stateless, told
 from tests.journeys.rawhttp import ask, request, wire
 from tests.requirements import requirement
@@ -129,7 +129,7 @@ async def test_the_second_era_needs_no_session_and_heeds_none(line: Line) -> Non
     assert reply.json["result"]["resultType"] == "complete"
     for method in ("GET", "DELETE"):
         assert (await line.ask(method, MCP_Protocol_Version=STATELESS)).status == 405
-    assert len(line.server.server.mcp.sessions) == 0
+    assert len(line.server.server.mcp_routes.sessions) == 0
 
 
 def _without(message: dict[str, Any], key: str) -> dict[str, Any]:

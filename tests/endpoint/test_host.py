@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from molecule_core.agent.config import read_configuration
-from molecule_core.agent.engine import Engine
-from molecule_core.client.calling import Caller
-from molecule_core.edges import mcp_host
-from molecule_core.edges.routes import WORKSPACE
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.messages.handles import handle_of
-from molecule_core.wire import delegating
-from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import Local, Route, ToolSpec
+from molecule_core.agent.host.runtime import AgentRuntime
+from molecule_core.api.http.routing import WORKSPACE
+from molecule_core.api.mcp import tool_host
+from molecule_core.client.tool_runner import ToolRunner
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.messages.obligations.reply_handles import make_handle
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.runners import delegation_tools
+from molecule_core.tools.schemas.replies import DeclineArguments, ReplyByHandleArguments
+from molecule_core.tools.spec import LocalCall, RouteCall, ToolSpec
 from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
 from tests.engines import Engine as StoreEngine
 from tests.journeys.patience import bounded, refused
@@ -39,32 +39,32 @@ def era(request: pytest.FixtureRequest) -> Era:
 @requirement("G1")
 @each_tool
 async def test_the_server_has_a_way_to_do_every_tool(plain: Running, spec: ToolSpec) -> None:
-    host, table = plain.server.mcp._host, plain.server.routes.rows
-    if isinstance(spec.call, Local):
-        assert spec.call.name in host.locals
+    host, table = plain.server.mcp_routes._host, plain.server.routes.routes
+    if isinstance(spec.call, LocalCall):
+        assert spec.call.name in host.local_tools
         return
-    assert isinstance(spec.call, Route)
+    assert isinstance(spec.call, RouteCall)
     path = spec.call.path.replace("{workspace_id}", "{id}")
     (route,) = [each for each in table if (each.method, each.path) == (spec.call.method, path)]
-    assert WORKSPACE in route.who.kinds
-    assert not route.streams and not route.upgrades
+    assert WORKSPACE in route.access.kinds
+    assert not route.streams_body and not route.upgrades
 
 
-LOCALS = {spec.call.name for spec in TOOLS if isinstance(spec.call, Local)}
+LOCALS = {spec.call.name for spec in TOOLS if isinstance(spec.call, LocalCall)}
 
 
 def _of_the_agent(place: Path) -> Iterable[str]:
     """`molecule mcp`."""
     seat = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "http://127.0.0.1:9"}
     config = read_configuration({**seat, "CONFIGS_DIR": str(place)})
-    engine = Engine(config, clock=SystemClock(), card=dict, client=dict, refused=lambda _: None)
-    return engine._locals.keys()
+    engine = AgentRuntime(config, clock=SystemClock(), card=dict, client=dict, on_refused=lambda _: None)
+    return engine._local_tools.keys()
 
 
 def _of_one_call(_place: Path) -> Iterable[str]:
     """`molecule tool` and LangChain."""
     clock = SystemClock()
-    return Caller([], clock=clock, ids=Ids(clock, SystemRandomness()), runtime="", version="").local_names
+    return ToolRunner([], clock=clock, ids=IdGenerator(clock, SystemRandomness()), runtime="", version="").local_names
 
 
 @requirement("G1", "G5")
@@ -77,9 +77,9 @@ async def test_every_other_host_has_a_way_of_its_own_for_the_same_verbs(
 
 @requirement("G1")
 async def test_the_server_lists_the_registry_and_nothing_else(plain: Running) -> None:
-    host = plain.server.mcp._host
+    host = plain.server.mcp_routes._host
     assert tuple(host.tools()) == TOOLS
-    assert host.locals.keys() == LOCALS
+    assert host.local_tools.keys() == LOCALS
 
 
 @requirement("G1")
@@ -104,7 +104,7 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         await ops.api.post("/registry/heartbeat", {"workspace_id": ops.id})
         asked = await child.api.post(f"/workspaces/{child.id}/approvals", {"action": "open the shop"})
         wishes[spec.name] = {"approval_id": asked["approval_id"], "decision": "approve"}
-    if spec.name in delegating.NAMES:
+    if spec.name in delegation_tools.TOOL_NAMES:
         given = {"target_id": peer.id, "task": "Make tea"}
         task = (await ops.api.post(f"/workspaces/{ops.id}/delegate", given))["delegation_id"]
         wishes |= {"delegate_task": {"workspace_id": peer.id, "task": "Make coffee", "wait": 0}}
@@ -118,10 +118,10 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         wishes |= {name: {"target": "tea"} for name in ("interrupt_agent", "close_agent", "resume_agent")}
         wishes["wait_agent"] = {"targets": ["tea"], "timeout": 1}
     arguments = wishes.get(spec.name, {})
-    if spec.takes in (AnswerArguments, DeclineArguments):
+    if spec.arguments_type in (ReplyByHandleArguments, DeclineArguments):
         (row,) = await ops.api.claim(ops.id, lease=5, wait=1)
         org, message = (await server.admin.get("/orgs"))[0]["id"], row["request_body"]["params"]["message"]
-        handle = handle_of(org, "", ops.id, message.get("contextId"), row["id"], row["seq"])
+        handle = make_handle(org, "", ops.id, message.get("contextId"), row["id"], row["seq"])
         arguments = {"handle": handle, **({"text": "hi"} if spec.name == "reply" else {"reason": "no"})}
     caller = peer if spec.name == "report_progress" else ops
     async with hosted(server, caller.token, "stateless") as host:
@@ -244,4 +244,4 @@ async def test_eight_agents_of_two_organisations_answer_at_the_origin_of_each_me
 @pytest.mark.parametrize(("status", "nothing"), [("inProgress", True), ("completed", False), ("interrupted", False)])
 def test_a_server_that_is_being_closed_keeps_no_end_of_a_wait_from_who_waited(status: str, nothing: bool) -> None:
     path = "/threads/t/agents/wait"
-    assert mcp_host._held_for_nothing({"call": {"status": status}}, None, path) is nothing
+    assert tool_host._is_empty_long_poll({"call": {"status": status}}, None, path) is nothing

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.endpoint.hosts import STATELESS, Line, calling, line_of, rpc, stateless
 from tests.journeys.rawhttp import wire
 from tests.requirements import requirement

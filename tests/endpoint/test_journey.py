@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.clocks import FakeClock
 from tests.endpoint.hosts import Era, calling, hosted, line_of, within
 from tests.engines import Engine, place_for
@@ -40,7 +40,7 @@ async def _converse(server: Running, seat: Seat, era: Era, path: str, count: int
         await asyncio.gather(*(work() for _ in range(HANDS)))
 
 
-async def _send(people: list[Api], seats: list[Seat]) -> None:
+async def _send(people: list[ApiClient], seats: list[Seat]) -> None:
     async def work(sender: int) -> None:
         for number in range(sender, MESSAGES, SENDERS):
             at = number % 2

@@ -35,7 +35,7 @@ async def test_each_request_of_a_session_may_reach_another_process(shared: str, 
             line.server = (one, two)[number % 2]
             done = {"activity_id": message["activity_id"], "attempt": message["attempt"], "text": "heard"}
             assert (await line.post(calling("reply_to_workspace", done))).json["result"]["isError"] is False
-        assert (one.server.mcp.sessions.opened, two.server.mcp.sessions.taken_up) == (1, 1)
+        assert (one.server.mcp_routes.sessions.opened, two.server.mcp_routes.sessions.restored) == (1, 1)
 
 
 @requirement("N1", "M38", "P6")

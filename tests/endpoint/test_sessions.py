@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.wire.mcp import HANDSHAKE_VERSIONS
+from molecule_core.tools.mcp_dispatcher import HANDSHAKE_VERSIONS
 from tests.clocks import FakeClock
 from tests.endpoint.hosts import (
     answering,
@@ -47,7 +47,7 @@ async def test_a_greeting_that_is_refused_opens_no_session(plain: Running) -> No
     reply = await line.post(rpc("initialize", {"protocolVersion": 7}))
     assert (reply.status, reply.json["error"]["code"]) == (200, -32602)
     assert "mcp-session-id" not in reply.headers
-    assert len(plain.server.mcp.sessions) == 0
+    assert len(plain.server.mcp_routes.sessions) == 0
 
 
 async def test_without_a_session_only_a_greeting_is_answered(plain: Running) -> None:
@@ -114,7 +114,7 @@ async def test_a_session_outlives_its_server_process(engine: Engine, place: str,
         line.server = second
         reply = await line.post(calling("wait_for_message", {"timeout_secs": 1}))
         assert reply.json["result"]["structuredContent"]["message"]["text"] == "still there?"
-        assert second.server.mcp.sessions.taken_up == 1
+        assert second.server.mcp_routes.sessions.restored == 1
 
 
 async def test_an_unused_session_is_forgotten_after_a_while_and_taken_up_again(
@@ -149,7 +149,7 @@ async def test_a_session_with_an_open_stream_is_in_use(
         async with listening(line):
             await clock.advance(30)
             await clock.advance(30)
-            assert len(server.server.mcp.sessions) == 1
+            assert len(server.server.mcp_routes.sessions) == 1
         await until_answering(server, 0)
         await clock.advance(21)
         await until_kept(server, 0)
@@ -163,12 +163,12 @@ async def test_of_too_many_sessions_the_longest_unused_gives_way_unnoticed(
         lines = [line_of(server, ops) for _ in range(3)]
         for line in lines:
             await line.begin()
-        assert len(server.server.mcp.sessions) == 2
+        assert len(server.server.mcp_routes.sessions) == 2
         assert (await lines[0].post(rpc("ping"))).status == 200
-        assert len(server.server.mcp.sessions) == 2
+        assert len(server.server.mcp_routes.sessions) == 2
         other = line_of(server, peer)
         await other.begin()  # a limit of each workspace
-        assert len(server.server.mcp.sessions) == 3
+        assert len(server.server.mcp_routes.sessions) == 3
         async with listening(lines[0]), listening(lines[1]):
             reply = await lines[2].post(greeting())
             assert (reply.status, reply.json["code"]) == (429, "too_many_open")
@@ -189,7 +189,7 @@ async def test_a_revoked_token_ends_its_streams_and_calls_at_once(server: Runnin
         await stream.hung_up()
     assert (await line.post(rpc("ping"))).status == 401
     assert (await stateless.post(greeting())).status == 401
-    assert server.server.mcp.channels.cuts["credential ended"] == 2
+    assert server.server.mcp_routes.open_responses.disconnects["credential ended"] == 2
     await until_waiting(server.server, 0)
 
 
@@ -231,7 +231,7 @@ async def test_a_client_that_hangs_up_has_given_up(server: Running) -> None:
         async with answering(line, calling("wait_for_message", {"timeout_secs": 60})):
             await until_waiting(server.server, 1)
         await until_waiting(server.server, 0)
-    assert len(server.server.mcp.channels) == 0
+    assert len(server.server.mcp_routes.open_responses) == 0
 
 
 async def test_calls_of_one_session_run_side_by_side_up_to_the_limit(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from molecule_core.wire.mcp import Calling, Extra, Outcome
-from molecule_core.wire.toolspec import ToolSpec
+from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
+from molecule_core.tools.spec import ToolSpec
 from tests.clocks import FakeClock, settle
 from tests.endpoint.additions import Nothing
 from tests.endpoint.additions import _spec as spec_of
@@ -40,16 +40,16 @@ class Chatter:
 
     def __init__(self) -> None:
         self.specs: Sequence[ToolSpec] = (spec_of("chatter"), spec_of("silence"))
-        self.extra = Extra()
+        self.extra = ExtraMethods()
         self.told = 0
         self.ended = asyncio.Event()
         self.go = asyncio.Event()
         self.answer = "done"
 
-    async def call(self, spec: Any, _arguments: Struct, calling: Calling) -> Outcome:
+    async def call(self, spec: Any, _arguments: Struct, calling: CallContext) -> ToolResult:
         if spec.name == "silence":
             await self.go.wait()
-            return Outcome({}, text=self.answer)
+            return ToolResult({}, text=self.answer)
         try:
             while not self.go.is_set():
                 await calling.progress(self.told, None, "x" * 1000)
@@ -57,9 +57,9 @@ class Chatter:
                 await settle(1)
         finally:
             self.ended.set()
-        return Outcome({}, text="done")
+        return ToolResult({}, text="done")
 
-    def answered(self, _message: dict[str, Any]) -> None: ...
+    def client_answered(self, _message: dict[str, Any]) -> None: ...
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ async def test_an_answer_larger_than_a_client_may_leave_unread_comes_whole_to_wh
         chatter.go.set()
         (told,) = [each["result"]["content"][0]["text"] async for each in events(stream)]
     assert told == chatter.answer
-    assert timed.server.mcp.channels.cuts["too slow"] == 0
+    assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 0
     await until_answering(timed, 0)
 
 
@@ -212,7 +212,7 @@ async def test_the_answers_of_one_list_come_whole_also_where_they_come_together(
         chatter.go.set()
         told = {each["id"]: each["result"]["content"][0]["text"] async for each in events(stream)}
     assert told == {each["id"]: chatter.answer for each in calls}
-    assert timed.server.mcp.channels.cuts["too slow"] == 0
+    assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 0
     await until_answering(timed, 0)
 
 
@@ -234,7 +234,7 @@ async def test_a_client_that_takes_its_time_over_a_large_answer_of_a_list_is_not
     async with answering(line, calls, reads=1 << 16) as stream:
         await become_streams(timed, clock)
         await stream.head()
-        (outlet,) = timed.server.mcp.channels._all
+        (outlet,) = timed.server.mcp_routes.open_responses._all
         held = outlet._stream  # type: ignore[attr-defined]
         chatter.go.set()
         await until(lambda: held.unread() > 1 << 20)
@@ -246,7 +246,7 @@ async def test_a_client_that_takes_its_time_over_a_large_answer_of_a_list_is_not
             await clock.advance(15)
         while chatter.answer.encode() not in read:
             read += await some_of(stream)
-    assert timed.server.mcp.channels.cuts["too slow"] == 0
+    assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 0
     await until_answering(timed, 0)
 
 
@@ -259,7 +259,7 @@ async def test_of_a_list_whose_client_reads_nothing_one_answer_is_written_at_a_t
     await line.begin("2025-03-26")
     async with answering(line, [calling("silence") for _ in range(3)], reads=4096):
         await become_streams(timed, clock)
-        (outlet,) = timed.server.mcp.channels._all
+        (outlet,) = timed.server.mcp_routes.open_responses._all
         held = outlet._stream  # type: ignore[attr-defined]
         chatter.go.set()
         await until(lambda: held.unread() > 0)
@@ -267,7 +267,7 @@ async def test_of_a_list_whose_client_reads_nothing_one_answer_is_written_at_a_t
             await settle(200)
             assert held.unread() <= len(chatter.answer) + 1000
             await clock.advance(15)
-    assert timed.server.mcp.channels.cuts["too slow"] == 1
+    assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 1
     await until_answering(timed, 0)
 
 
@@ -286,7 +286,7 @@ async def test_a_client_that_reads_nothing_is_cut_and_its_call_ends(
         for _ in range(4):
             await clock.advance(15)
         await bounded(chatter.ended.wait())
-    assert timed.server.mcp.channels.cuts["too slow"] == 1
+    assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 1
     await until_answering(timed, 0)
 
 
@@ -309,7 +309,7 @@ async def test_a_standing_stream_shows_signs_of_life_and_a_second_one_replaces_i
 async def test_what_answers_nothing_goes_to_the_standing_stream(timed: Running) -> None:
     line = await line_in("handshake", timed)
     async with listening(line) as stream:
-        (session,) = timed.server.mcp.sessions._all.values()
+        (session,) = timed.server.mcp_routes.sessions._all.values()
         await session.dispatcher.notify("notifications/tools/list_changed")
         block = await stream.block()
     assert block["event"] == "message"
@@ -335,7 +335,7 @@ async def test_a_server_that_stops_ends_its_streams_and_lets_waits_end(
             stopping = asyncio.create_task(_stop(server))
             await standing.hung_up()
             await bounded(stopping)
-    assert len(server.server.mcp.sessions) == 0
+    assert len(server.server.mcp_routes.sessions) == 0
 
 
 def _wait_stateless() -> dict[str, Any]:
@@ -344,12 +344,12 @@ def _wait_stateless() -> dict[str, Any]:
 
 async def _stop(server: Running) -> None:
     """As uvicorn does, once it has been told to."""
-    for connection in list(server.server.mcp.channels._all):
+    for connection in list(server.server.mcp_routes.open_responses._all):
         connection._stream.shutdown()  # type: ignore[attr-defined]
 
 
 def test_the_helper_tools_give_nothing() -> None:
-    assert spec_of("chatter").gives is Nothing
+    assert spec_of("chatter").result_type is Nothing
 
 
 async def test_many_calls_of_both_eras_run_side_by_side(server: Running) -> None:

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from molecule_core.ground.addresses import NetPolicy
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.net import SafeFetcher
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.ip_policy import NetPolicy
+from molecule_core.common.net.safe_fetch import SafeFetcher
 from tests.fetch.spellings import NAMES, PUBLIC
 from tests.waits import IN_PROCESS_SECONDS
 
@@ -94,7 +94,7 @@ class Internet:
     ) -> SafeFetcher:
         """A fetcher that lives here, with what its operator allows."""
         return SafeFetcher(
-            NetPolicy.of(networks),
+            NetPolicy.from_networks(networks),
             limits or Limits(),
             resolver=self.resolver,
             connect=self.connect,

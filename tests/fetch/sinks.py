@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from molecule_core.ground.errors import UnsafeUrl
-from molecule_core.ground.targets import read_url
+from molecule_core.common.errors import UnsafeUrl
+from molecule_core.common.net.parsed_url import parse_url
 from tests.journeys.rawhttp import Reply, ask
 from tests.running import ADMIN_TOKEN, Running, Seat
 
@@ -18,7 +18,7 @@ def without_names(urls: Iterable[str]) -> list[str]:
 
 def _asks_a_resolver(url: str) -> bool:
     try:
-        target = read_url(url, len(url))
+        target = parse_url(url, len(url))
     except UnsafeUrl:
         return False
     return target.address is None and target.host != "localhost"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.addresses import NetPolicy, is_public, unwrapped
-from molecule_core.ground.errors import BadSettings
+from molecule_core.common.errors import BadSettings
+from molecule_core.common.net.ip_policy import NetPolicy, is_public, unwrap_mapped_ipv4
 from tests.requirements import requirement
 
 NOT_PUBLIC = """
@@ -43,7 +43,7 @@ def test_an_address_of_a_host_on_the_internet_is_public(text: str) -> None:
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
 def test_what_we_call_public_no_python_calls_private(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     if is_public(address):
-        plain = unwrapped(address)
+        plain = unwrap_mapped_ipv4(address)
         assert plain.is_global and not plain.is_multicast
 
 
@@ -58,12 +58,12 @@ def test_an_ipv4_address_within_ipv6_is_never_more_public_than_by_itself(inner: 
 
 
 def test_the_operator_lists_networks_and_only_those_are_allowed_beside_public_ones() -> None:
-    policy = NetPolicy.of(["10.1.0.0/16", "fd00:1::/32", "127.0.0.1/32"])
+    policy = NetPolicy.from_networks(["10.1.0.0/16", "fd00:1::/32", "127.0.0.1/32"])
     allowed = ("10.1.2.3", "::ffff:10.1.2.3", "fd00:1::5", "127.0.0.1", "8.8.8.8")
     refused = ("10.2.0.1", "fd00:2::5", "127.0.0.2", "::1", "::127.0.0.1", "64:ff9b::10.1.2.3", "2002:a01:203::")
     assert all(policy.allows(ipaddress.ip_address(text)) for text in allowed)
     assert not any(policy.allows(ipaddress.ip_address(text)) for text in refused)
-    assert not NetPolicy.of(["::ffff:0:0/96"]).allows(ipaddress.ip_address("::ffff:127.0.0.1"))
+    assert not NetPolicy.from_networks(["::ffff:0:0/96"]).allows(ipaddress.ip_address("::ffff:127.0.0.1"))
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_the_operator_lists_networks_and_only_those_are_allowed_beside_public_on
 )
 def test_a_network_that_is_none_or_too_wide_is_refused_and_named(text: str, named: str) -> None:
     with pytest.raises(BadSettings, match=f"push_networks: .*{named}|push_networks: {named}"):
-        NetPolicy.of([text])
+        NetPolicy.from_networks([text])

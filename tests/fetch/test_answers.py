@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from molecule_core.ground.errors import FetchFailed
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.net import Fetched
+from molecule_core.common.errors import FetchFailed
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.safe_fetch import FetchResult
 from tests.fetch.internet import Internet, internet
 from tests.fetch.spellings import PUBLIC
 from tests.requirements import requirement
@@ -30,7 +30,7 @@ class Server:
 
     async def fetch(
         self, *, seconds: float = IN_PROCESS_SECONDS, most: int = 1000, limits: Limits | None = None
-    ) -> Fetched:
+    ) -> FetchResult:
         """One call to it, bounded by more than its own time."""
         fetcher = self.net.fetcher(*(f"{each}/{128 if ':' in each else 32}" for each in PUBLIC), limits=limits)
         headers = {"Content-Type": "application/json", "X-Key": "k"}
@@ -73,7 +73,7 @@ async def _turns(writer: asyncio.StreamWriter, piece: bytes) -> None:
 async def test_a_request_says_what_it_must_and_nothing_of_its_own_is_overridden() -> None:
     async with saying(b"HTTP/1.1 202 Accepted\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 2\r\n\r\nok") as server:
         answer = await server.fetch()
-        assert answer == Fetched(202, {"x-a": "1, 2", "content-length": "2"}, b"ok")
+        assert answer == FetchResult(202, {"x-a": "1, 2", "content-length": "2"}, b"ok")
         head, _, body = server.asked.partition(b"\r\n\r\n")
         assert head.split(b"\r\n") == [
             b"POST /hook?key=hidden HTTP/1.1",

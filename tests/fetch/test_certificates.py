@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.errors import FetchFailed
+from molecule_core.common.errors import FetchFailed
 from tests.fetch.internet import OK, Internet, answer, internet
 from tests.fetch.spellings import PUBLIC
 from tests.requirements import requirement

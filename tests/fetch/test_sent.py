@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from molecule_core.ground.errors import FetchFailed, UnsafeUrl
+from molecule_core.common.errors import FetchFailed, UnsafeUrl
 from tests.fetch.internet import Internet
 from tests.fetch.spellings import PUBLIC
 from tests.fetch.test_answers import SHORT, Server, saying

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from molecule_core.ground.addresses import NetPolicy
-from molecule_core.ground.errors import FetchFailed, UnsafeUrl
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.net import SafeFetcher
+from molecule_core.common.errors import FetchFailed, UnsafeUrl
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.ip_policy import NetPolicy
+from molecule_core.common.net.safe_fetch import SafeFetcher
 from tests.fetch.internet import OK, Internet, answer, internet
 from tests.fetch.spellings import NAMES, PUBLIC, SPELLINGS, spelled
 from tests.requirements import requirement
@@ -17,7 +17,7 @@ Sink = Callable[[SafeFetcher, str], Awaitable[object]]
 SINKS: dict[str, Sink] = {
     "post": lambda fetcher, url: fetcher.post(url, {}, b"{}", timeout_seconds=5, max_bytes=100),
     "get": lambda fetcher, url: fetcher.get(url, {}, timeout_seconds=5, max_bytes=100),
-    "check": lambda fetcher, url: fetcher.check(url),
+    "check": lambda fetcher, url: fetcher.check_url(url),
 }
 
 
@@ -71,12 +71,12 @@ async def test_the_canary_can_be_reached_once_the_operator_lists_loopback(net: I
 async def test_a_name_with_one_bad_address_is_refused_whichever_comes_first(net: Internet) -> None:
     for name in ("first-is-bad.example", "last-is-bad.example"):
         with pytest.raises(UnsafeUrl, match=f"the name {name} resolves to 127.0.0.1, which is not public"):
-            await net.fetcher().check(f"https://{name}/")
+            await net.fetcher().check_url(f"https://{name}/")
 
 
 async def test_a_name_that_does_not_resolve_is_refused_at_registration_and_a_failure_at_a_push(net: Internet) -> None:
     with pytest.raises(UnsafeUrl, match=r"the name unknown\.example does not resolve"):
-        await net.fetcher().check("https://unknown.example/")
+        await net.fetcher().check_url("https://unknown.example/")
     with pytest.raises(FetchFailed, match=r"the name unknown\.example does not resolve"):
         await SINKS["post"](net.fetcher(), "https://unknown.example/")
 
@@ -88,18 +88,18 @@ async def test_a_name_that_never_resolves_is_refused_at_registration_after_its_t
 
     net.resolver = never  # type: ignore[method-assign, assignment]
     with pytest.raises(UnsafeUrl, match="could not be resolved in time"):
-        await net.fetcher(limits=Limits(resolve_seconds=1)).check("https://public.example/")
+        await net.fetcher(limits=Limits(resolve_seconds=1)).check_url("https://public.example/")
 
 
 @requirement("S6")
 async def test_http_is_refused_towards_public_addresses_and_taken_towards_listed_ones(net: Internet) -> None:
     with pytest.raises(UnsafeUrl, match="use https"):
-        await net.fetcher("127.0.0.0/8").check("http://public.example/")
-    await net.fetcher(*(f"{address}/{128 if ':' in address else 32}" for address in PUBLIC)).check(
+        await net.fetcher("127.0.0.0/8").check_url("http://public.example/")
+    await net.fetcher(*(f"{address}/{128 if ':' in address else 32}" for address in PUBLIC)).check_url(
         "http://public.example/"
     )
     with pytest.raises(UnsafeUrl, match="use https"):  # one of its two addresses is not listed
-        await net.fetcher(f"{PUBLIC[0]}/32").check("http://public.example/")
+        await net.fetcher(f"{PUBLIC[0]}/32").check_url("http://public.example/")
 
 
 @requirement("S6")
@@ -136,10 +136,10 @@ async def test_no_redirect_is_followed_and_the_reason_says_so(status: int) -> No
 async def test_the_machine_s_own_resolver_and_network_lead_to_a_listed_loopback(net: Internet) -> None:
     url = f"http://localhost:{net.canary.port}/"
     assert (
-        await SafeFetcher(NetPolicy.of(["127.0.0.0/8", "::1/128"]), Limits()).get(
+        await SafeFetcher(NetPolicy.from_networks(["127.0.0.0/8", "::1/128"]), Limits()).get(
             url, {}, timeout_seconds=5, max_bytes=10
         )
     ).body == OK[-2:]
     with pytest.raises(UnsafeUrl, match="which is not public"):
-        await SafeFetcher(NetPolicy(), Limits()).check(url)
+        await SafeFetcher(NetPolicy(), Limits()).check_url(url)
     assert net.canary.hits == 1

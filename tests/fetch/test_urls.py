@@ -2,8 +2,8 @@
 
 import pytest
 
-from molecule_core.ground.errors import UnsafeUrl
-from molecule_core.ground.targets import read_url
+from molecule_core.common.errors import UnsafeUrl
+from molecule_core.common.net.parsed_url import parse_url
 from tests.requirements import requirement
 
 MOST = 2048
@@ -27,7 +27,7 @@ MOST = 2048
     ],
 )
 def test_a_plain_url_is_read_into_its_parts(url: str, parts: tuple[str, str, int, str, str]) -> None:
-    target = read_url(url, MOST)
+    target = parse_url(url, MOST)
     assert (target.scheme, target.host, target.port, target.path, target.authority) == parts
 
 
@@ -74,6 +74,6 @@ def test_a_plain_url_is_read_into_its_parts(url: str, parts: tuple[str, str, int
 )
 def test_any_other_url_is_refused_with_words_that_help(url: str, word: str) -> None:
     with pytest.raises(UnsafeUrl, match="this url cannot be used: ") as caught:
-        read_url(url, MOST)
+        parse_url(url, MOST)
     assert word in caught.value.text
     assert "secret" not in caught.value.text

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api
-from molecule_core.client.host_config import with_seat
-from molecule_core.wire.hosts import Seat as Configured
-from molecule_core.wire.hosts import configuration, entry_of_seat, host_of
+from molecule_core.client.api import ApiClient
+from molecule_core.client.host_config_edit import add_workspace
+from molecule_core.tools.host_config import HostWorkspace as Configured
+from molecule_core.tools.host_config import find_host, render_configuration, workspace_entry
 from tests.interop.hosts import Home, Ran, RealHost, run
 from tests.interop.minds import Asked, Call, Mind, Step
 from tests.interop.model_endpoint import Endpoint, listening
@@ -59,7 +59,7 @@ class Sitting(NamedTuple):
 
     server: Running
     seat: Seat
-    person: Api
+    person: ApiClient
 
     async def writes(self, text: str) -> str:
         """The person writes to the seat; returns the activity's id."""
@@ -89,7 +89,7 @@ class Scene:
         self.home = home
         self.endpoint = endpoint
         self.ops = ops
-        told = host_of(host.name)
+        told = find_host(host.name)
         assert told is not None
         self.told = told
         self.secrets: dict[str, str] = {}
@@ -105,7 +105,7 @@ class Scene:
         command = (*before, *MCP)
         for each in (self.ops, *others):
             self.home.write(f"~/{each.seat.id}.token", each.seat.token)
-            edited = with_seat(self.told, self.home.read(self.told.file), command, self._configured(each))
+            edited = add_workspace(self.told, self.home.read(self.told.file), command, self._configured(each))
             self.home.write(self.told.file, edited)
 
     def configure_http(self, path: str) -> None:
@@ -116,7 +116,7 @@ class Scene:
 
     def configuration(self) -> str:
         """The same as text, for a host that has nothing else configured."""
-        return configuration(self.told, MCP, [entry_of_seat(self._configured(self.ops))])
+        return render_configuration(self.told, MCP, [workspace_entry(self._configured(self.ops))])
 
     def _configured(self, sitting: Sitting) -> Configured:
         return Configured(sitting.seat.id, sitting.server.url, str(self.home.path / f"{sitting.seat.id}.token"))

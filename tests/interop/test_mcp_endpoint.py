@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.endpoint.additions import Fixtures
 from tests.engines import Engine
 from tests.interop.node_tools import CONFORMANCE, INSPECTOR, SOURCES, Ended, require_tools, run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.interop import transcript
 from tests.interop.hosts import HOSTS, KEY, RealHost
 from tests.interop.installed import HOSTS as PINNED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.interop.hosts import CLAUDE
 from tests.interop.scene import Scene, answer_to, answers, waits
 from tests.requirements import requirement

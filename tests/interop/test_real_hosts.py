@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.interop import transcript
 from tests.interop.minds import Asked, Call, Step
 from tests.interop.scene import Scene, Sitting, answer_to, answers, peeks, sitting, waits

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.clocks import FakeClock
 from tests.journeys.patience import bounded
 from tests.running import Running, Seat
@@ -12,7 +12,7 @@ class Desk(NamedTuple):
     """A seat, a person who writes to it, and the time, which stands still."""
 
     ops: Seat
-    person: Api
+    person: ApiClient
     clock: FakeClock
     server: Running
 

@@ -73,5 +73,5 @@ async def mention(
 
 def on_disk(server: Running) -> set[str]:
     """The names of all that lies in the folder of files."""
-    folder: Path = server.server.settings.files
+    folder: Path = server.server.settings.files_folder
     return {each.name for each in folder.iterdir()}

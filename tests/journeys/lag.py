@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from molecule_core.store.journal import org_key
-from molecule_core.store.postgres import PostgresStore
-from molecule_core.store.sqlite import SqliteStore
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.sqlite.store import SqliteStore
 from tests.clocks import settle
 from tests.engines import Engine
 from tests.running import Running, running
@@ -49,7 +49,7 @@ async def lagging(
 
 async def woken_early(server: Running) -> None:
     """Wakes whoever reads the journal, as the wake-up of an earlier group may, and lets them read."""
-    server.server.wakeups.ring([org_key(org.id) for org in server.server.registry.orgs()])
+    server.server.wakeups.notify([org_key(org.id) for org in server.server.registry.orgs()])
     for _ in range(_TURNS):
         await settle()
         await server.server.store.rows("meta_value", {"name": "schema"})

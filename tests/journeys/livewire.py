@@ -13,8 +13,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
-from molecule_core.wire.events import EVENTS
-from molecule_core.wire.live import EventFrame
+from molecule_core.wire.schemas.events import EVENTS
+from molecule_core.wire.schemas.live import EventFrame
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.rawhttp import Reply, Wire, request
 from tests.running import ADMIN_TOKEN, Running
@@ -151,8 +151,8 @@ async def all_live(server: Running) -> None:
 
     async def look() -> bool:
         await checkpoint()
-        listeners = server.server.live._listeners()
-        return listeners != [] and all(listener.live for listener in listeners)
+        listeners = server.server.live_hub._subscribers()
+        return listeners != [] and all(listener.is_live for listener in listeners)
 
     await eventually(look, bool)
 

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import msgspec
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.messages.chains import _saved
-from molecule_core.messages.lineage import Chain
-from molecule_core.store.database import Command, Decision
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.messages.chains.model import Chain
+from molecule_core.messages.chains.writer import _save_chain
+from molecule_core.store.database import Command, CommandSteps
 from molecule_core.store.journal import Journal
 from tests.running import Running, Seat
 
@@ -40,9 +40,9 @@ async def frozen_chain(server: Running, org_id: str, workspace_id: str) -> str:
         frozen_at=(UUID(root_id).int >> 80) * 1000,  # an id begins with its time in milliseconds
     )
 
-    def decide() -> Decision[Any]:
+    def decide() -> CommandSteps[Any]:
         yield from ()
-        return _saved(chain, "CHAIN_FROZEN", chain)
+        return _save_chain(chain, "CHAIN_FROZEN", chain)
 
     await server.server.store.run(Command(org_id, (), decide))
     return root_id
@@ -78,7 +78,7 @@ async def loop(one: Seat, other: Seat, most: int, text: str = "your turn, number
     return Loop(sent, None)
 
 
-async def chains(api: Api, org_id: str, **query: Any) -> list[dict[str, Any]]:
+async def chains(api: ApiClient, org_id: str, **query: Any) -> list[dict[str, Any]]:
     """The chains of an organisation."""
     found: list[dict[str, Any]] = (await api.get(f"/orgs/{org_id}/chains", **query))["chains"]
     return found
@@ -86,5 +86,5 @@ async def chains(api: Api, org_id: str, **query: Any) -> list[dict[str, Any]]:
 
 async def events_of(server: Running, org_id: str, name: str) -> list[Any]:
     """What the journal of an organisation tells under one name."""
-    facts = await Journal(server.server.store).after(org_id, 0, 10_000)
+    facts = await Journal(server.server.store).read_after(org_id, 0, 10_000)
     return [msgspec.json.decode(fact.payload or "{}") for fact in facts if fact.name == name]

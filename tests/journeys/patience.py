@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import ApiError
-from molecule_core.server import Server
+from molecule_core.server.composition import Server
 from tests.waits import IN_PROCESS_SECONDS
 
 T = TypeVar("T")
@@ -38,9 +38,9 @@ async def eventually(
 async def until_waiting(server: Server, count: int) -> None:
     """Until so many long-polls sleep. The server's own workers sleep too: timers, pushes and, where others may write to
     the store, what follows them and what saves heartbeats for them."""
-    own = 4 if server.store.shared else 2
+    own = 4 if server.store.is_shared else 2
     async with asyncio.timeout(IN_PROCESS_SECONDS):
-        while server.wakeups.asleep != own + count:
+        while server.wakeups.sleeping != own + count:
             await checkpoint()
 
 

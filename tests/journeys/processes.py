@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.running import ADMIN_TOKEN
 from tests.waits import PROCESS_START_SECONDS
 
@@ -115,7 +115,7 @@ async def serving(state: Path, port: int, *flags: str, **more: str) -> AsyncIter
 
 
 @contextlib.asynccontextmanager
-async def client(port: int, token: str = ADMIN_TOKEN) -> AsyncIterator[Api]:
+async def client(port: int, token: str = ADMIN_TOKEN) -> AsyncIterator[ApiClient]:
     """A client of a server on a port."""
-    async with Api(f"http://127.0.0.1:{port}", token, seconds=PROCESS_START_SECONDS) as api:
+    async with ApiClient(f"http://127.0.0.1:{port}", token, seconds=PROCESS_START_SECONDS) as api:
         yield api

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.running import Seat
 
 
-async def remove(api: Api, seat: Seat, *, confirm: bool = True) -> Any:
+async def remove(api: ApiClient, seat: Seat, *, confirm: bool = True) -> Any:
     """Asks for a removal."""
     query = {"confirm": "true"} if confirm else {}
     return await api.call("DELETE", f"/workspaces/{seat.id}", query=query)
 
 
-def status_of(api: Api, seat: Seat) -> Callable[[], Awaitable[str]]:
+def status_of(api: ApiClient, seat: Seat) -> Callable[[], Awaitable[str]]:
     """A look at how a seat stands."""
 
     async def look() -> str:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import compared, follow, state_of
@@ -20,7 +20,7 @@ from tests.running import Running, Seat, running
 NO_SWEEP = Limits(sweep_seconds=10_000_000)
 
 
-async def snapshot_of(server: Running, api: Api | None = None, org_id: str | None = None) -> dict[str, Any]:
+async def snapshot_of(server: Running, api: ApiClient | None = None, org_id: str | None = None) -> dict[str, Any]:
     """A snapshot of the first organisation."""
     org_id = org_id or server.server.registry.orgs()[0].id
     found: dict[str, Any] = await bounded((api or server.admin).get(f"/orgs/{org_id}/snapshot"))
@@ -38,7 +38,7 @@ class Story:
         self.told: set[str] = set()
         self.marks: list[tuple[str, int, int]] = []
         self.taken: list[tuple[int, dict[str, Any]]] = []
-        self.reader: Api
+        self.reader: ApiClient
 
     async def begin(self) -> None:
         """Two seats and the person who looks."""
@@ -138,7 +138,7 @@ class Story:
 
     async def fall_silent(self, _seat: Seat) -> None:
         await self.clock.advance(100)
-        await self.server.server._org.sweep("")
+        await self.server.server._org_writer.sweep_silent_agents("")
 
     async def ask(self, seat: Seat) -> None:
         text = self.dice.choice(["hello", "two\nlines", "x" * 100, " spaces   within ", "é" * 90])
@@ -278,7 +278,7 @@ class Duties:
     async def wait(self, _seat: Seat) -> None:
         await self.clock.advance(self.dice.choice([1, 121, 121]))
         for seat in self.seats:
-            await self.server.server._silence.on_due(seat.id)
+            await self.server.server._overdue_watchdog.check_due(seat.id)
 
 
 STEPS = 60

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.running import Running, Seat
 
 TERSE = {"lines": ["Be brief: {{ kind }}."]}
@@ -11,7 +11,7 @@ TERSE = {"lines": ["Be brief: {{ kind }}."]}
 class Office:
     """An owner of the first organisation, one of its seats, and its templates."""
 
-    def __init__(self, server: Running, owner: Api, seat: Seat) -> None:
+    def __init__(self, server: Running, owner: ApiClient, seat: Seat) -> None:
         self.server = server
         self.owner = owner
         self.seat = seat

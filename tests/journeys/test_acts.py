@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import check_shape, journal_of
@@ -98,7 +98,7 @@ async def test_the_sweep_leaves_alone_what_was_put_aside(
             await beat(seat)
             await act(server, seat, verb)
         await clock.advance(1000)
-        await server.server._org.sweep("")
+        await server.server._org_writer.sweep_silent_agents("")
         assert [row["status"] for row in await server.admin.get("/workspaces")] == ["paused", "hibernated"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.loops import events_of, take
 from tests.journeys.seats import remove

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from molecule_core.ground.logs import TextFormatter
+from molecule_core.common.logs import TextFormatter
 from molecule_core.messages.reader import MessageReader
 from proofs.harness.ports import free_port
 from tests.engines import Engine
@@ -146,7 +146,7 @@ async def test_the_reference_of_a_mistake_of_ours_can_be_found_in_a_log_of_plain
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"SELECT went wrong in /srv/molecule.db for {seat.token}")
 
-    monkeypatch.setattr(MessageReader, "newest", broken)
+    monkeypatch.setattr(MessageReader, "list_newest", broken)
     reply = await ask(server.port, "GET", f"/workspaces/{seat.id}/activity", token=seat.token)
 
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.edges.canvas import CanvasEdge
+from molecule_core.api.canvas import CanvasRoutes
 from tests.journeys.livewire import UPGRADE
 from tests.journeys.rawhttp import Reply, ask, request, wire
 from tests.policy import PAGE_POLICY
@@ -39,7 +39,7 @@ FILES = {
 @pytest.fixture
 async def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
     """A server whose package holds a small build."""
-    monkeypatch.setattr(CanvasEdge, "_files", FILES)
+    monkeypatch.setattr(CanvasRoutes, "_files", FILES)
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path) as server:
         yield server
 
@@ -190,7 +190,7 @@ ESCAPES = [
     "/app/assets/../../molecule.db",
     "/app/assets/..%2f..%2fmolecule.db",
     "/app/assets/%2e%2e%2f%2e%2e%2fserver.py",
-    "/app/..\\..\\server.py",
+    "/app/..\\..\\server/composition.py",
     "/app/assets/..%5c..%5cserver.py",
     "/app/%00",
     "/app/index.html%00.js",
@@ -222,7 +222,7 @@ async def test_no_path_leads_out_of_the_build(built: Running, target: str) -> No
 async def test_without_a_build_the_page_says_how_to_get_one_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CanvasEdge, "_files", {})
+    monkeypatch.setattr(CanvasRoutes, "_files", {})
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path) as server:
         for path in ("/app/", "/app/org"):
             reply = await get(server, path)
@@ -263,7 +263,7 @@ def check_safe(reply: Reply, place: object) -> None:
 async def test_every_answer_of_every_route_carries_a_strict_policy(built: Running) -> None:
     seat = await built.seat("Ops")
     org_id = built.server.registry.orgs()[0].id
-    for route in built.server.routes.rows:
+    for route in built.server.routes.routes:
         target = route.path.replace("{id}", seat.id).replace("{org_id}", org_id).replace("{path**}", "org")
         for token in (None, "nonsense", seat.token, ADMIN_TOKEN):
             for body in (None,) if route.method == "GET" else (b"{}", b"nonsense"):

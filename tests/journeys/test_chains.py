@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.loops import chains, events_of, loop, speak, take
 from tests.requirements import requirement
@@ -15,7 +15,7 @@ from tests.running import Running, Seat, running
 _FAR = 70
 
 
-async def pair(server: Running) -> tuple[Seat, Seat, Api, str]:
+async def pair(server: Running) -> tuple[Seat, Seat, ApiClient, str]:
     """Two agents, a person, and their organisation. The first agent has a message of the person."""
     org_id = (await server.admin.get("/orgs"))[0]["id"]
     one, other, person = await server.seat("One"), await server.seat("Other"), await server.person()
@@ -68,7 +68,7 @@ async def test_a_released_chain_goes_on_exactly_so_far_and_an_ended_one_never_ag
     for seat, peer in ((one, other), (other, one)):
         with pytest.raises(ApiError) as over:
             await speak(seat, peer.id, "still there?")
-        assert (over.value.status, over.value.passes) == (409, False)
+        assert (over.value.status, over.value.is_transient) == (409, False)
     for verb in ("release", "end"):
         with pytest.raises(ApiError) as refused:
             await person.post(f"{path}/{verb}", {})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.wire.hosts import HOSTS, NAMES
+from molecule_core.tools.host_config import HOST_NAMES, HOSTS
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.requirements import requirement
@@ -36,7 +36,7 @@ async def test_for_each_host_the_page_says_what_to_do_with_this_seats_values_and
     seat = await server.seat("Ops")
     operator = await server.person("operator")
     rows = await operator.get("/hosts")
-    assert [row["name"] for row in rows] == list(NAMES)
+    assert [row["name"] for row in rows] == list(HOST_NAMES)
     for host in HOSTS:
         page = await operator.get(f"/workspaces/{seat.id}/connect", host=host.name)
         text = json.dumps(page)
@@ -45,12 +45,12 @@ async def test_for_each_host_the_page_says_what_to_do_with_this_seats_values_and
         assert server.server.settings.url in text
         steps = [*page["by_hand"], *([page["quick"]] if page["quick"] else [])]
         assert all(seat.id in step["text"] for step in steps)
-        assert (page["quick"] is None) == (not host.place)
+        assert (page["quick"] is None) == (not host.entry_path)
         if page["quick"]:
             words = shlex.split(page["quick"]["text"])
             assert words[:5] == ["molecule", "connect", host.name, "--workspace", seat.id]
     first = await operator.get(f"/workspaces/{seat.id}/connect")
-    assert first["host"] == NAMES[0]
+    assert first["host"] == HOST_NAMES[0]
     with pytest.raises(ApiError) as refused:
         await operator.get(f"/workspaces/{seat.id}/connect", host="emacs")
     assert refused.value.status == 422

@@ -4,7 +4,7 @@ import asyncio
 
 from anyio.lowlevel import checkpoint
 
-from molecule_core.serving import once_done
+from molecule_core.server.listener import run_before
 from tests.requirements import requirement
 
 
@@ -14,7 +14,7 @@ class Deed:
     def __init__(self) -> None:
         self.said: list[str] = []
         self._may_end = asyncio.Event()
-        self.call = once_done(self._work, lambda: self.said.append("stop"))
+        self.call = run_before(self._work, lambda: self.said.append("stop"))
 
     async def _work(self) -> None:
         await self._may_end.wait()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine
 from tests.journeys.cast import UNKNOWN, cast_of
@@ -317,11 +317,11 @@ async def test_what_a_crash_left_without_a_row_is_gone_after_the_next_start(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
     """Where several servers share a folder, what is younger than a day may be an upload that another one receives."""
-    ids = Ids(clock, SeededRandomness(7))
+    ids = IdGenerator(clock, SeededRandomness(7))
     async with running(engine, place, tmp_path, clock=clock) as server:
         seat = await server.seat("Ops")
         (file,) = await uploaded(server, seat.id, ADMIN_TOKEN, ("a.txt", b"hello"))
-        folder = server.server.settings.files
+        folder = server.server.settings.files_folder
         old, half = ids.new(), ids.new()
         (folder / old).write_bytes(b"no row")
         (folder / f"{half}.part").write_bytes(b"no end")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.journeys.livewire import hand_made
 from tests.journeys.rawhttp import Reply, ask, wire

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import bounded, refused
 from tests.journeys.rawhttp import ask
@@ -21,7 +21,7 @@ def body_of(text: str, message_id: str | None, *, part: str = "kind", rpc_id: st
     return {"jsonrpc": "2.0", "id": rpc_id, "method": "message/send", "params": {"message": message}}
 
 
-async def post(api: Api, seat: Seat, body: dict[str, Any], **headers: str) -> Any:
+async def post(api: ApiClient, seat: Seat, body: dict[str, Any], **headers: str) -> Any:
     """One message; header names with underscores for hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return await bounded(api.call("POST", f"/workspaces/{seat.id}/a2a", body=body, headers=named))

@@ -13,7 +13,7 @@ from tests.running import ADMIN_TOKEN, Running
 
 @requirement("S20", "M7")
 async def test_every_route_declares_what_is_written_down_here(server: Running) -> None:
-    rows = {(route.method, route.path): declared(route) for route in server.server.routes.rows}
+    rows = {(route.method, route.path): declared(route) for route in server.server.routes.routes}
 
     assert rows.keys() == RULES.keys()
     for place, rule in RULES.items():

@@ -9,7 +9,7 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from proofs.harness.ports import free_port
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import MOLECULE, ROOT, client, environment, serving, started
@@ -40,7 +40,7 @@ class Answerer:
     """The loop of an agent that forgets nothing it has not acknowledged: claim, answer, acknowledge, and on any
     trouble with the server begin again."""
 
-    def __init__(self, api: Api, workspace_id: str) -> None:
+    def __init__(self, api: ApiClient, workspace_id: str) -> None:
         self._api = api
         self._id = workspace_id
         self.troubles = 0
@@ -50,7 +50,7 @@ class Answerer:
             try:
                 for row in await self._api.claim(self._id, lease=1, wait=5):
                     await self._answer(row)
-            except (NoAnswer, ApiError):
+            except (NoAnswerError, ApiError):
                 self.troubles += 1
 
     async def _answer(self, row: dict[str, Any]) -> None:
@@ -60,18 +60,18 @@ class Answerer:
         await self._api.ack(self._id, row)
 
 
-async def told(api: Api, workspace_id: str, text: str, message_id: str) -> None:
+async def told(api: ApiClient, workspace_id: str, text: str, message_id: str) -> None:
     """Sends until it is accepted, as a careful client does: the same id makes it safe."""
     async with asyncio.timeout(PROCESS_START_SECONDS):
         while True:
             try:
                 await api.send(workspace_id, text, message_id=message_id)
-            except NoAnswer:
+            except NoAnswerError:
                 continue
             return
 
 
-async def new_seat(api: Api, name: str = "Ops") -> tuple[str, str]:
+async def new_seat(api: ApiClient, name: str = "Ops") -> tuple[str, str]:
     """A new seat: its id and its token."""
     answer = await api.post("/workspaces", {"name": name})
     return answer["id"], answer["connection"]["auth_token"]

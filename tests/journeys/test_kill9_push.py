@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import NoAnswer
+from molecule_core.client.api import NoAnswerError
 from proofs.harness.ports import free_port
 from tests.delivery.agents import HttpAgent, Pushed, Reply, http_agent, said
 from tests.journeys.patience import bounded
@@ -56,7 +56,7 @@ async def test_every_message_arrives_although_the_server_was_killed_in_the_middl
             for number in (1, 2):
                 await bounded(admin.send(ops, str(number), message_id=f"m-{number}"))
             await server.kill()
-            with pytest.raises(NoAnswer):
+            with pytest.raises(NoAnswerError):
                 await bounded(first)
         before = [(each.text, each.attempt) for each in agent.pushed]
         agent.free.set()

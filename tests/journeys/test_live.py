@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.wire.live import Hello
+from molecule_core.wire.schemas.live import HelloFrame
 from tests.engines import Engine
 from tests.journeys.desk import Desk
 from tests.journeys.livewire import (
@@ -48,7 +48,7 @@ async def test_the_first_frame_says_where_the_journal_stands_and_who_is_asking(s
     seat, token = await server.seat("Ops"), await token_of(server, "viewer")
     for caller, kind, role in ((token, "person", "viewer"), (seat.token, "workspace", "operator")):
         async with channel(server, caller) as opened:
-            hello = msgspec.convert(opened.frames[0], Hello)
+            hello = msgspec.convert(opened.frames[0], HelloFrame)
             assert (hello.protocol, hello.org_id, hello.heartbeat_s) == (1, org_id, 15)
             assert (hello.user.kind, hello.user.role) == (kind, role)
             assert hello.head == 2
@@ -460,17 +460,17 @@ async def test_a_hundred_heartbeats_in_a_quarter_of_a_second_are_told_twice_at_m
 
 @requirement("M24")
 async def test_a_frame_is_made_once_however_many_listen(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from molecule_core.views.feed import Notice
+    from molecule_core.views.feed import EncodedEvent
 
     seat, made = await server.seat("Ops"), []
-    frame = Notice.frame
+    frame = EncodedEvent.frame
 
-    def counting(notice: Notice, prev: int) -> bytes:
+    def counting(notice: EncodedEvent, prev: int) -> bytes:
         made.append((notice.seq, prev))
         return frame(notice, prev)
 
     async with _many(server, 50) as sockets:
-        monkeypatch.setattr(Notice, "frame", counting)
+        monkeypatch.setattr(EncodedEvent, "frame", counting)
         await say(server, seat, "one", "two", "three")
         for opened in sockets:
             assert texts([await opened.event() for _ in range(3)]) == ["one", "two", "three"]
@@ -500,8 +500,8 @@ async def test_a_long_resume_gives_others_their_turn(server: Running, monkeypatc
     await asyncio.gather(*(server.admin.send(seat.id, str(number)) for number in range(200)))
     turns: list[int] = []
     now = 0
-    feed = server.server.live._feed
-    after = feed.after
+    feed = server.server.live_hub._feed
+    after = feed.read_after
 
     async def turning() -> None:
         nonlocal now
@@ -514,7 +514,7 @@ async def test_a_long_resume_gives_others_their_turn(server: Running, monkeypatc
         return await after(*args)
 
     async with channel(server) as opened:
-        monkeypatch.setattr(feed, "after", noted)
+        monkeypatch.setattr(feed, "read_after", noted)
         ticking = asyncio.create_task(turning())
         await opened.subscribe(0)
         await opened.upto(201)

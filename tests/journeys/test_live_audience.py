@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.views.feed import Scope
+from molecule_core.views.feed import Audience
 from tests.engines import Engine
 from tests.journeys.lag import lagging, woken_early
 from tests.journeys.livewire import UPGRADE, Bye, Channel, all_live, channel, check_chain, hand_made, token_of, told
@@ -119,7 +119,7 @@ async def test_everybody_is_told_what_the_spec_lets_them_see_and_nothing_else(
     server: Running, monkeypatch: pytest.MonkeyPatch, seed: int, few: int
 ) -> None:
     """However many listen: a crowd is found by the neighbours of a workspace, a few by themselves."""
-    monkeypatch.setattr("molecule_core.edges.live._FEW", few)
+    monkeypatch.setattr("molecule_core.api.live.hub._YIELD_THRESHOLD", few)
     dice = random.Random(seed)
     async with contextlib.AsyncExitStack() as stack:
         world = await world_of(server, dice, stack)
@@ -182,7 +182,7 @@ async def _upto(opened: Channel, activity_id: str) -> list[dict[str, Any]]:
 async def test_a_removed_workspace_is_told_so_last_and_its_peers_too(
     server: Running, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr("molecule_core.edges.live._FEW", few)
+    monkeypatch.setattr("molecule_core.api.live.hub._YIELD_THRESHOLD", few)
     lead = await server.seat("Lead")
     gone = await server.seat("Gone", parent_id=lead.id)
     below = await server.seat("Below", parent_id=gone.id)
@@ -251,10 +251,10 @@ async def test_a_peer_that_is_made_during_a_resume_is_told_about(
 ) -> None:
     """Who the peers are, and how far the journal reaches, are two looks: what happens between them is not lost."""
     one = await server.seat("One")
-    feed, armed = server.server.live._feed, True
-    after = feed.after
+    feed, armed = server.server.live_hub._feed, True
+    after = feed.read_after
 
-    async def making(scope: Scope, *place: int) -> Any:
+    async def making(scope: Audience, *place: int) -> Any:
         nonlocal armed
         if armed and scope.workspace_id is not None:
             armed = False
@@ -263,7 +263,7 @@ async def test_a_peer_that_is_made_during_a_resume_is_told_about(
 
     async with channel(server, one.token) as opened:
         await all_live(server)
-        monkeypatch.setattr(feed, "after", making)
+        monkeypatch.setattr(feed, "read_after", making)
         await opened.subscribe(0)
         await opened.control("resumed")
         await server.admin.send(one.id, "mark")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.desk import Desk
@@ -24,14 +24,14 @@ async def notify(seat: Seat, *texts: str) -> None:
         await seat.api.post(f"/workspaces/{seat.id}/notify", {"message": text})
 
 
-async def chat_of(server: Running, api: Api, seat: Seat) -> dict[str, Any]:
+async def chat_of(server: Running, api: ApiClient, seat: Seat) -> dict[str, Any]:
     """How a chat stands for a person."""
     snapshot = await api.get(f"/orgs/{server.server.registry.orgs()[0].id}/snapshot")
     (found,) = [each for each in snapshot["chats"] if each["workspace_id"] == seat.id]
     return dict(found)
 
 
-async def mark(api: Api, seat: Seat, seq: int) -> Any:
+async def mark(api: ApiClient, seat: Seat, seq: int) -> Any:
     """A person has read so far."""
     return await api.post(f"/workspaces/{seat.id}/chat/read", {"seq": seq})
 

@@ -13,12 +13,12 @@ import pytest
 from anyio.lowlevel import checkpoint
 from websockets.frames import Close, Opcode
 
-from molecule_core.edges.listeners import Listener
-from molecule_core.ground.errors import StoreUnavailable
-from molecule_core.ground.limits import Limits
-from molecule_core.server import Server
-from molecule_core.serving import HttpServer
-from molecule_core.views.feed import Notice
+from molecule_core.api.live.subscribers import LiveSubscriber
+from molecule_core.common.errors import StoreUnavailable
+from molecule_core.common.limits import Limits
+from molecule_core.server.composition import Server
+from molecule_core.server.listener import HttpListener
+from molecule_core.views.feed import EncodedEvent
 from tests.engines import Engine
 from tests.journeys.desk import Desk
 from tests.journeys.livewire import (
@@ -54,7 +54,7 @@ async def write_many(server: Running, seat: Seat, count: int) -> None:
 async def listeners_of(server: Running) -> int:
     """How many listen."""
     await checkpoint()
-    return server.server.live.count()
+    return server.server.live_hub.count_subscribers()
 
 
 async def shaken(opened: HandMade) -> int:
@@ -77,13 +77,20 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
         async with channel(server) as fast, hand_made(server, reads=SMALL) as slow:
             head = await shaken(slow)
             await all_live(server)
-            (deaf,) = [each for each in server.server.live._listeners() if each.sink.unread() or _peer_is(each, slow)]
+            (deaf,) = [
+                each
+                for each in server.server.live_hub._subscribers()
+                if each.transport.unread_bytes() or _peer_is(each, slow)
+            ]
             largest, taken, count = 0, 0, 0
-            while server.server.live.count() == 2 and count < 60:
+            while server.server.live_hub.count_subscribers() == 2 and count < 60:
                 await write_many(server, seat, 1)
                 count += 1
                 await fast.event()
-                largest, taken = max(largest, deaf.sink.unread()), max(taken, deaf.sink.taken())
+                largest, taken = (
+                    max(largest, deaf.transport.unread_bytes()),
+                    max(taken, deaf.transport.delivered_bytes()),
+                )
             await eventually(lambda: listeners_of(server), lambda left: left == 1)
             assert largest <= limit + 2 * len(LARGE)
             assert taken < LITTLE, "what the system takes for who does not read hides it, and is memory too"
@@ -96,14 +103,14 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
         assert len(again) == count + 1
 
 
-def state_of(listener: Listener) -> str:
+def state_of(listener: LiveSubscriber) -> str:
     """The state of a WebSocket as the server sees it."""
-    return str(listener.sink._frames._protocol.state.name)  # type: ignore[attr-defined]
+    return str(listener.transport._frames._protocol.state.name)  # type: ignore[attr-defined]
 
 
-def _peer_is(listener: Listener, opened: HandMade) -> bool:
+def _peer_is(listener: LiveSubscriber, opened: HandMade) -> bool:
     """Whether a listener's channel is this connection."""
-    transport: asyncio.Transport = listener.sink._transport  # type: ignore[attr-defined]
+    transport: asyncio.Transport = listener.transport._transport  # type: ignore[attr-defined]
     return bool(transport.get_extra_info("peername") == opened._writer.get_extra_info("sockname"))
 
 
@@ -130,13 +137,13 @@ async def test_what_a_reader_was_being_told_goes_with_it(engine: Engine, place: 
 
 def notices() -> int:
     """How many stand in memory."""
-    return sum(isinstance(each, Notice) for each in gc.get_objects())
+    return sum(isinstance(each, EncodedEvent) for each in gc.get_objects())
 
 
 async def unread_by_all(server: Running) -> int:
     """Bytes that listeners have not taken."""
     await checkpoint()
-    return sum(each.sink.unread() for each in server.server.live._listeners())
+    return sum(each.transport.unread_bytes() for each in server.server.live_hub._subscribers())
 
 
 @requirement("M24")
@@ -147,10 +154,10 @@ async def test_the_farewell_of_a_slow_reader_says_why(engine: Engine, place: str
         async with hand_made(server, reads=SMALL) as slow:
             await shaken(slow)
             await all_live(server)
-            (listener,) = server.server.live._listeners()
+            (listener,) = server.server.live_hub._subscribers()
             for _ in range(60):
                 await write_many(server, seat, 1)
-                if listener.sink.unread() > (64 << 10):
+                if listener.transport.unread_bytes() > (64 << 10):
                     break
 
             async def state() -> str:
@@ -183,15 +190,15 @@ async def test_a_resume_that_nobody_reads_waits_and_is_cut_by_the_clock(desk: De
     await write_many(desk.server, desk.ops, 40)
     async with hand_made(desk.server, reads=SMALL) as slow:
         await shaken(slow)
-        (listener,) = desk.server.server.live._listeners()
+        (listener,) = desk.server.server.live_hub._subscribers()
         await slow.send(subscribe_frame(0))
 
         async def unread() -> int:
             await checkpoint()
-            return listener.sink.unread()
+            return listener.transport.unread_bytes()
 
         await eventually(unread, lambda size: size > (512 << 10))
-        assert listener.sink.unread() < (1 << 20) + 2 * len(LARGE)  # it waits, it does not pile up
+        assert listener.transport.unread_bytes() < (1 << 20) + 2 * len(LARGE)  # it waits, it does not pile up
         for _ in range(3):
             await desk.clock.advance(15)
         await eventually(lambda: listeners_of(desk.server), lambda left: left == 0)
@@ -203,13 +210,13 @@ async def test_a_resume_that_is_read_slowly_but_steadily_is_not_cut(desk: Desk) 
     await write_many(desk.server, desk.ops, 60)
     async with hand_made(desk.server, reads=1 << 16) as slow:
         head = await shaken(slow)
-        (listener,) = desk.server.server.live._listeners()
+        (listener,) = desk.server.server.live_hub._subscribers()
         await slow.send(subscribe_frame(0))
         events: list[dict[str, Any]] = []
 
         async def pending() -> int:
             await checkpoint()
-            return listener.sink.unread()
+            return listener.transport.unread_bytes()
 
         while len(events) < head:
             if len(events) < head - 40:
@@ -230,12 +237,12 @@ async def test_a_wish_that_takes_the_place_of_one_that_waits_for_its_reader_is_s
     await write_many(desk.server, desk.ops, 40)
     async with hand_made(desk.server, reads=SMALL) as slow:
         head = await shaken(slow)
-        (listener,) = desk.server.server.live._listeners()
+        (listener,) = desk.server.server.live_hub._subscribers()
         await slow.send(subscribe_frame(0))
 
         async def waits() -> bool:
             await checkpoint()
-            return listener.sink.unread() > (512 << 10) and not listener.live
+            return listener.transport.unread_bytes() > (512 << 10) and not listener.is_live
 
         await eventually(waits, bool)
         for _ in range(3):
@@ -415,8 +422,8 @@ async def test_a_mistake_of_ours_is_logged_and_ends_the_channels_so_that_they_st
     server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Who comes back at once, while another has not gone yet, is told what happens all the same."""
-    seat, feed = await server.seat("Ops"), server.server.live._feed
-    wait = feed.wait
+    seat, feed = await server.seat("Ops"), server.server.live_hub._feed
+    wait = feed.wait_for_events
 
     async def mistaken(*args: Any) -> Any:
         await wait(*args)
@@ -424,11 +431,11 @@ async def test_a_mistake_of_ours_is_logged_and_ends_the_channels_so_that_they_st
 
     await write_many(server, seat, 30)
     async with hand_made(server, reads=SMALL) as lingering:
-        monkeypatch.setattr(feed, "wait", mistaken)
+        monkeypatch.setattr(feed, "wait_for_events", mistaken)
         await shaken(lingering)
-        (listener,) = server.server.live._listeners()
+        (listener,) = server.server.live_hub._subscribers()
         await lingering.send(subscribe_frame(0))  # and does not read: its line stays open for a while
-        await eventually(lambda: _number(listener.sink.unread), lambda size: size > (512 << 10))
+        await eventually(lambda: _number(listener.transport.unread_bytes), lambda size: size > (512 << 10))
         async with channel(server) as opened:
             head = opened.frames[0]["head"]
             await opened.subscribe(head)
@@ -452,7 +459,7 @@ async def test_a_mistake_while_somebody_catches_up_ends_that_channel_alone(
     server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await server.seat("Ops")
-    feed = server.server.live._feed
+    feed = server.server.live_hub._feed
 
     async def mistaken(*_args: Any) -> Any:
         raise ZeroDivisionError("planted")
@@ -460,7 +467,7 @@ async def test_a_mistake_while_somebody_catches_up_ends_that_channel_alone(
     async with channel(server) as opened, channel(server) as other:
         await all_live(server)
         with monkeypatch.context() as planted, caplog.at_level(logging.ERROR):
-            planted.setattr(feed, "after", mistaken)
+            planted.setattr(feed, "read_after", mistaken)
             await opened.subscribe(0)
             assert (await opened.bye()).code == 1011
         assert any("planted" in str((record.exc_info or (0, ""))[1]) for record in caplog.records)
@@ -507,8 +514,8 @@ def ours(tasks: set[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
 async def test_a_reader_that_does_not_read_does_not_hold_up_the_end(
     engine: Engine, place: str, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def endlessly_patient(server: Server) -> HttpServer:
-        http = HttpServer(server)
+    def endlessly_patient(server: Server) -> HttpListener:
+        http = HttpListener(server)
         http.grace_seconds = None
         return http
 
@@ -525,11 +532,11 @@ async def test_a_reader_that_does_not_read_does_not_hold_up_the_end(
                 last = {"Last-Event-ID": f"{server.server.store.epoch}:0"}
                 await slow.send(request("GET", "/events/stream", token=ADMIN_TOKEN, headers=last))
                 await slow.head()
-            (listener,) = server.server.live._listeners()
+            (listener,) = server.server.live_hub._subscribers()
 
             async def unread() -> int:
                 await checkpoint()
-                return listener.sink.unread()
+                return listener.transport.unread_bytes()
 
             held_up = await eventually(unread, lambda size: size > (512 << 10))
             await stack.enter_async_context(asyncio.timeout(4 * IN_PROCESS_SECONDS))

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.desk import Desk, ids
 from tests.journeys.patience import bounded, refused

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.patience import eventually, refused
@@ -80,7 +80,7 @@ async def test_a_lock_that_expired_and_was_taken_by_another_is_not_renewed_by_th
     async with running(engine, place, tmp_path, clock=clock) as server:
         seat = await server.seat("Ops")
         mine = await put(seat, "lock", "first", ttl_seconds=10, if_match_version=0)
-        assert mine["expires_at"] == rfc3339(clock.now() + 10_000_000)
+        assert mine["expires_at"] == to_rfc3339(clock.now() + 10_000_000)
         assert (await refused(put(seat, "lock", "second", ttl_seconds=10, if_match_version=0))).status == 409
         clock.at += 10_000_000
         other = await put(seat, "lock", "second", ttl_seconds=10, if_match_version=0)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import channel, check_shape, journal_of
@@ -31,7 +31,7 @@ async def recall(seat: Seat, **query: Any) -> list[dict[str, Any]]:
     return found
 
 
-async def forget(api: Api, seat: Seat, memory_id: str) -> Any:
+async def forget(api: ApiClient, seat: Seat, memory_id: str) -> Any:
     """Somebody has a workspace forget."""
     return await api.call("DELETE", f"/workspaces/{seat.id}/memories/{memory_id}")
 

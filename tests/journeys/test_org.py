@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from molecule_core.edges.routes import WORKSPACE, Reach
-from molecule_core.ground.limits import Limits
+from molecule_core.api.http.routing import WORKSPACE, WorkspaceScope
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import refused
 from tests.journeys.rawhttp import ask
@@ -379,11 +379,11 @@ async def test_a_removed_seats_token_opens_no_route_that_names_no_workspace(serv
     await remove(server.admin, gone)
     ids = {"delegation_id": begun["delegation_id"], "thread_id": thread["thread_id"]}
 
-    open_to_it = [each for each in server.server.routes.rows if WORKSPACE in each.who.kinds]
+    open_to_it = [each for each in server.server.routes.routes if WORKSPACE in each.access.kinds]
     calls = [
         (each.method, re.sub(r"{(\w+)}", lambda named: ids.get(named[1], UNKNOWN), each.path))
         for each in open_to_it
-        if each.who.reach is Reach.NONE
+        if each.access.scope is WorkspaceScope.NONE
     ]
     seen = {}
     for method, path in calls:

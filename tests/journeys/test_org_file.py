@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from molecule_core.client.api import Api, NoAnswer
-from molecule_core.client.org_apply import Applier, find_org, rows_of
-from molecule_core.client.org_file import OrgFile, file_of, nodes, parse, written
-from molecule_core.client.org_plan import plan_of
-from molecule_core.ground.errors import OrgFileFailed
+from molecule_core.client.api import ApiClient, NoAnswerError
+from molecule_core.client.org_apply import OrgPlanApplier, find_org, list_workspaces
+from molecule_core.client.org_file import OrgFile, list_nodes, org_file_from_rows, parse_org_file, render_org_file
+from molecule_core.client.org_plan import make_plan
+from molecule_core.common.errors import OrgFileFailed
 from tests.engines import Engine
 from tests.requirements import requirement
 from tests.rules.files import org_files
@@ -20,7 +20,7 @@ from tests.running import Running, running
 class Desk:
     """Applies files to one organisation."""
 
-    def __init__(self, api: Api, org_id: str) -> None:
+    def __init__(self, api: ApiClient, org_id: str) -> None:
         self.api = api
         self.org_id = org_id
         self.tokens: dict[tuple[str, ...], str] = {}
@@ -29,21 +29,23 @@ class Desk:
         def keep(_id: str, path: tuple[str, ...], token: str) -> None:
             self.tokens[path] = token
 
-        applier = Applier(api or self.api, self.org_id, keep=keep, say=lambda _: None)
-        await applier.apply(nodes(file), lambda plan: True)
+        applier = OrgPlanApplier(api or self.api, self.org_id, save_token=keep, report=lambda _: None)
+        await applier.apply(list_nodes(file), lambda plan: True)
 
     async def differs(self, file: OrgFile) -> list[str]:
-        plan = plan_of(nodes(file), await rows_of(self.api, self.org_id))
+        plan = make_plan(list_nodes(file), await list_workspaces(self.api, self.org_id))
         return [] if plan.is_empty else list(plan.lines())
 
     async def export(self) -> OrgFile:
-        return parse(written(file_of("Random", await rows_of(self.api, self.org_id))))
+        return parse_org_file(
+            render_org_file(org_file_from_rows("Random", await list_workspaces(self.api, self.org_id)))
+        )
 
 
 class Cut:
     """A client whose connection breaks after so many commands: the last one is carried out, its answer is lost."""
 
-    def __init__(self, api: Api, after: int) -> None:
+    def __init__(self, api: ApiClient, after: int) -> None:
         self._api = api
         self._left = after
         self.get = api.get
@@ -55,7 +57,7 @@ class Cut:
         self._left -= 1
         answer = await self._api.call(method, path, **more)
         if self._left < 0:
-            raise NoAnswer("cut")
+            raise NoAnswerError("cut")
         return answer
 
 
@@ -84,7 +86,7 @@ async def test_any_file_after_any_other_leaves_nothing_that_differs(engine: Engi
                 assert await desk.differs(file) == []
                 exported = await desk.export()
                 assert await desk.differs(exported) == []
-                assert {node.path for node in nodes(exported)} == {node.path for node in nodes(file)}
+                assert {node.path for node in list_nodes(exported)} == {node.path for node in list_nodes(file)}
 
 
 TURNED = """
@@ -129,15 +131,15 @@ async def test_a_tree_that_is_turned_upside_down_never_makes_a_circle_and_names_
     server: Running,
 ) -> None:
     desk = await desk_of(server, "Turned")
-    await desk.apply(parse(STRAIGHT))
-    ids = {row["key"]: row["id"] for row in await rows_of(desk.api, desk.org_id)}
+    await desk.apply(parse_org_file(STRAIGHT))
+    ids = {row["key"]: row["id"] for row in await list_workspaces(desk.api, desk.org_id)}
     for text in (TURNED, STRAIGHT):
-        await desk.apply(parse(text))
-        assert await desk.differs(parse(text)) == []
-        assert {row["key"]: row["id"] for row in await rows_of(desk.api, desk.org_id)} == ids
-    await desk.apply(parse(SWAPPED))
-    assert await desk.differs(parse(SWAPPED)) == []
-    assert {row["name"]: row["id"] for row in await rows_of(desk.api, desk.org_id)}["B"] == ids["a"]
+        await desk.apply(parse_org_file(text))
+        assert await desk.differs(parse_org_file(text)) == []
+        assert {row["key"]: row["id"] for row in await list_workspaces(desk.api, desk.org_id)} == ids
+    await desk.apply(parse_org_file(SWAPPED))
+    assert await desk.differs(parse_org_file(SWAPPED)) == []
+    assert {row["name"]: row["id"] for row in await list_workspaces(desk.api, desk.org_id)}["B"] == ids["a"]
 
 
 @requirement("M6")
@@ -145,21 +147,21 @@ async def test_who_is_cut_off_goes_on_by_beginning_again(server: Running) -> Non
     cuts = 0
     for after in range(7):
         desk = await desk_of(server, f"Cut {after}")
-        await desk.apply(parse(STRAIGHT.replace('key = "c"', 'key = "gone"')))
+        await desk.apply(parse_org_file(STRAIGHT.replace('key = "c"', 'key = "gone"')))
         try:
-            await desk.apply(parse(SWAPPED), api=Cut(desk.api, after))
-        except NoAnswer:
+            await desk.apply(parse_org_file(SWAPPED), api=Cut(desk.api, after))
+        except NoAnswerError:
             cuts += 1
-        await desk.apply(parse(SWAPPED))
-        assert await desk.differs(parse(SWAPPED)) == []
+        await desk.apply(parse_org_file(SWAPPED))
+        assert await desk.differs(parse_org_file(SWAPPED)) == []
     assert cuts > 3
 
 
 @requirement("M6")
 async def test_nothing_that_somebody_put_there_meanwhile_is_removed(server: Running) -> None:
     desk = await desk_of(server, "Meanwhile")
-    await desk.apply(parse(STRAIGHT))
-    ids = {row["key"]: row["id"] for row in await rows_of(desk.api, desk.org_id)}
+    await desk.apply(parse_org_file(STRAIGHT))
+    ids = {row["key"]: row["id"] for row in await list_workspaces(desk.api, desk.org_id)}
 
     class Late(Cut):
         async def call(self, method: str, path: str, **more: Any) -> Any:
@@ -168,8 +170,8 @@ async def test_nothing_that_somebody_put_there_meanwhile_is_removed(server: Runn
             return await super().call(method, path, **more)
 
     with pytest.raises(OrgFileFailed, match="Late came below 'A' meanwhile"):
-        await desk.apply(parse('name = "Random"'), api=Late(desk.api, 99))
-    assert len(await rows_of(desk.api, desk.org_id)) == 4
+        await desk.apply(parse_org_file('name = "Random"'), api=Late(desk.api, 99))
+    assert len(await list_workspaces(desk.api, desk.org_id)) == 4
 
 
 @requirement("M6", "M7")
@@ -179,7 +181,7 @@ async def test_an_owners_token_does_what_the_admins_does_in_its_own_organisation
     found = await find_org(owner, "Random")
     assert found is not None
     desk = Desk(owner, found["id"])
-    await desk.apply(parse(STRAIGHT.replace('key = "c"', 'key = "c"\nbroadcast_enabled = true')))
+    await desk.apply(parse_org_file(STRAIGHT.replace('key = "c"', 'key = "c"\nbroadcast_enabled = true')))
     assert [row["broadcast_enabled"] for row in await server.admin.get("/workspaces", org_id=org_id)] == [0, 0, 1]
     with pytest.raises(OrgFileFailed, match="this token is for 'Random', not for 'Other'"):
         await find_org(owner, "Other")

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, check_shape, journal_of
@@ -21,7 +21,7 @@ class Member:
     def __init__(self, server: Running, answer: dict[str, Any]) -> None:
         self.id: str = answer["id"]
         self.token: str = answer["auth_token"]
-        self.api: Api = server.api(self.token)
+        self.api: ApiClient = server.api(self.token)
         self.path = f"/orgs/{answer['org_id']}/people/{self.id}"
 
 
@@ -139,7 +139,7 @@ async def test_the_last_owner_is_neither_removed_nor_demoted_even_by_two_at_once
 # -- invitations -------------------------------------------------------------------------------------------------------
 
 
-async def invite(server: Running, api: Api | None = None, /, **body: Any) -> dict[str, Any]:
+async def invite(server: Running, api: ApiClient | None = None, /, **body: Any) -> dict[str, Any]:
     """An invitation."""
     said = {"name": "Grace", "role": "operator", **body}
     found: dict[str, Any] = await (api or server.admin).post(f"{await org(server)}/invitations", said)

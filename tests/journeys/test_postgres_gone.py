@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.engines import Engine
 from tests.journeys.patience import bounded, eventually, refused
 from tests.requirements import requirement
@@ -39,7 +39,7 @@ async def session(place: str) -> AsyncIterator[asyncpg.Connection]:
         await connection.close()
 
 
-async def sent(person: Api, workspace_id: str, message_id: str) -> bool:
+async def sent(person: ApiClient, workspace_id: str, message_id: str) -> bool:
     """Whether a message was accepted at last, however often it had to be sent."""
 
     async def once() -> str:

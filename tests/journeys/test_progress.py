@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.delegations.model import Delegation, Progress
-from molecule_core.edges.pacing import Pace
-from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.api.delegations.progress_throttle import ProgressThrottle
+from molecule_core.client.api import ApiClient
+from molecule_core.common.errors import StoreUnavailable
+from molecule_core.delegations.model import Delegation, ProgressReport
 from molecule_core.messages.model import Sender
 from tests.clocks import FakeClock
 from tests.engines import Engine, new_database
@@ -30,7 +30,7 @@ class Work(NamedTuple):
     clock: FakeClock
     lead: Seat
     ops: Seat
-    person: Api
+    person: ApiClient
     id: str
 
     async def says(self, **said: Any) -> Any:
@@ -54,13 +54,13 @@ class Work(NamedTuple):
             "organisation": of_org[0]["progress"],
         }
 
-    async def stays(self, pace: Pace | None = None) -> None:
+    async def stays(self, pace: ProgressThrottle | None = None) -> None:
         """Waits until nothing is kept back."""
-        pace = pace or self.server.server.pace
+        pace = pace or self.server.server.progress_throttle
 
         async def look() -> int:
             await self.clock.advance(0.25)
-            return pace.under_way()
+            return pace.open_windows()
 
         await eventually(look, lambda count: count == 0)
 
@@ -130,7 +130,7 @@ async def test_of_many_reports_the_first_and_the_newest_are_told_and_nothing_is_
         for percent in range(20):
             assert (await work.says(percent=percent))["noted"] is True
         assert fields(await page.progress()) == {"percent": 0}
-        assert server.server.pace.under_way() == 1
+        assert server.server.progress_throttle.open_windows() == 1
         await work.stays()
         assert fields(await page.progress()) == {"percent": 19}
         await nothing_more(page, server, work.clock)
@@ -217,7 +217,7 @@ class Pen:
         self.written: list[int | None] = []
         self.fails = False
 
-    async def write(self, row: Delegation, _by: Sender, said: Progress) -> Delegation:
+    async def write(self, row: Delegation, _by: Sender, said: ProgressReport) -> Delegation:
         """Writes, or fails."""
         if self.fails:
             raise StoreUnavailable
@@ -227,7 +227,7 @@ class Pen:
 
 async def row_of(work: Work) -> Delegation:
     """The row of the work."""
-    return await work.server.server.delegated.anywhere(work.id)
+    return await work.server.server.delegation_reader.get_in_any_org(work.id)
 
 
 @requirement("D12")
@@ -235,15 +235,15 @@ async def test_the_first_report_fails_as_the_store_does_and_one_kept_back_fails_
     work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:
     pen, row, by = Pen(), await row_of(work), Sender("workspace:x", work.ops.id, None, None)
-    pace = Pace(pen.write, clock=work.clock)
+    pace = ProgressThrottle(pen.write, clock=work.clock)
     pen.fails = True
     with pytest.raises(StoreUnavailable):
-        await pace.report(row, by, Progress(percent=1))
-    await pace.report(row, by, Progress(percent=2))
+        await pace.report(row, by, ProgressReport(percent=1))
+    await pace.report(row, by, ProgressReport(percent=2))
     await work.stays(pace)
     assert [record.levelname for record in caplog.records if record.name == "molecule.delegations"] == ["WARNING"]
     pen.fails = False
-    await pace.report(row, by, Progress(percent=3))
+    await pace.report(row, by, ProgressReport(percent=3))
     await work.stays(pace)
     assert pen.written == [3]
 
@@ -251,8 +251,8 @@ async def test_the_first_report_fails_as_the_store_does_and_one_kept_back_fails_
 @requirement("D12")
 async def test_a_server_that_stops_writes_what_it_kept_back(work: Work) -> None:
     pen, row, by = Pen(), await row_of(work), Sender("workspace:x", work.ops.id, None, None)
-    pace = Pace(pen.write, clock=work.clock)
+    pace = ProgressThrottle(pen.write, clock=work.clock)
     for percent in (1, 2, 3):
-        await pace.report(row, by, Progress(percent=percent))
+        await pace.report(row, by, ProgressReport(percent=percent))
     await bounded(pace.close())
-    assert (pen.written, pace.under_way()) == ([1, 3], 0)
+    assert (pen.written, pace.open_windows()) == ([1, 3], 0)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.limits import Limits
-from molecule_core.wire.prompts import hash_of
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.limits import Limits
+from molecule_core.wire.schemas.prompts import hash_text
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import channel
@@ -26,13 +26,13 @@ async def share(seat: Seat, *files: tuple[str, str]) -> Any:
 
 def section(part: int, title: str, text: str, **more: Any) -> dict[str, Any]:
     """A section of a prompt."""
-    size = {"bytes": len(text.encode()), "tokens": 1, "hash": hash_of(text)}
+    size = {"bytes": len(text.encode()), "tokens": 1, "hash": hash_text(text)}
     return {"part": part, "kind": "k", "title": title, "source": f"file:{title}", "text": text, **size, **more}
 
 
 def build(*sections: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A prompt."""
-    whole = hash_of("".join(each["text"] for each in sections))
+    whole = hash_text("".join(each["text"] for each in sections))
     trigger = {"kind": "start", "detail": ""}
     return {"sections": sections, "trigger": trigger, "hash": whole, "tokens": len(sections), "budget": 100, **more}
 
@@ -151,7 +151,7 @@ async def test_a_told_prompt_is_shown_with_what_differs_and_the_last_ones_are_ke
             "warnings": [],
             "session_hash": None,
             "revision": 1,
-            "built_at": rfc3339(clock.now()),
+            "built_at": to_rfc3339(clock.now()),
         }
         whole = [{**each, "shortened": None} for each in first["sections"]]
         assert seen["build"] == {**first, **defaults, "sections": whole}

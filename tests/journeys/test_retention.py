@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import DAY
-from molecule_core.ground.limits import Limits
-from molecule_core.store.pruning import Retention
+from molecule_core.common.clock import DAY
+from molecule_core.common.limits import Limits
+from molecule_core.store.retention import RetentionWorker
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import compared, follow, state_of
@@ -43,17 +43,17 @@ class Ground(NamedTuple):
     place: str
 
     @property
-    def retention(self) -> Retention:
+    def retention(self) -> RetentionWorker:
         return self.server.server._retention
 
     async def round(self) -> dict[str, int]:
         """One whole round that begins now; what was deleted. (The first of the two ends what is under way.)"""
-        before = dict(self.retention.gone)
+        before = dict(self.retention.deleted_rows)
         for _ in range(2):
             done = self.retention.rounds
-            await self.retention.begin(0)
+            await self.retention.schedule_round(0)
             await eventually(self._tick, lambda rounds: rounds > done)  # noqa: B023
-        return {what: count - before.get(what, 0) for what, count in self.retention.gone.items()}
+        return {what: count - before.get(what, 0) for what, count in self.retention.deleted_rows.items()}
 
     async def _tick(self) -> int:
         await self.clock.advance(0.1)
@@ -214,7 +214,7 @@ async def test_a_removed_workspace_leaves_only_the_knowledge_that_it_was(ground:
     await reader.post(f"/workspaces/{seat.id}/chat/read", {"seq": 8})
     await seat.api.claim(seat.id, wait=0)
     await seat.api.post("/registry/heartbeat", {"workspace_id": seat.id, "current_task": "a secret plan"})
-    await ground.server.server._org.sweep("")
+    await ground.server.server._org_writer.sweep_silent_agents("")
     await remove(ground.server.admin, seat)
     await ground.round()
     assert len(await ground.rows(seat)) == 8
@@ -305,8 +305,8 @@ async def test_who_reads_while_retention_goes_by_is_never_told_less_in_silence(
     for _ in range(60):
         await ground.say(seat)
     await ground.ack(seat, acked_seq=60)
-    feed, pages = server.server.live._feed, 0
-    after = feed.after
+    feed, pages = server.server.live_hub._feed, 0
+    after = feed.read_after
 
     async def pruned_meanwhile(*args: Any) -> Any:
         nonlocal pages
@@ -316,7 +316,7 @@ async def test_who_reads_while_retention_goes_by_is_never_told_less_in_silence(
             await ground.round()
         return await after(*args)
 
-    monkeypatch.setattr(feed, "after", pruned_meanwhile)
+    monkeypatch.setattr(feed, "read_after", pruned_meanwhile)
     async with channel(server) as opened:
         await opened.subscribe(0)
         assert (await opened.control("snapshot_required"))["reason"] == "pruned"
@@ -420,7 +420,7 @@ async def test_any_history_leaves_what_the_model_leaves_and_no_floor_moves(groun
 async def _pruned_as_the_model(ground: Ground, shadows: list[Shadow], reader: Any) -> int:
     """One round: rows, floors, journal and snapshots against the model; returns how many events told of it."""
     server = ground.server
-    since = ground.retention.before
+    since = ground.retention.cutoff
     floors = await ground.seen("SELECT workspace_id, acked_seq, acked_no, acked_above FROM inboxes ORDER BY 1")
     old = await snapshot_of(server, reader)
     would = await server.admin.post("/admin/prune", dry_run="true")
@@ -463,7 +463,7 @@ async def test_a_round_comes_by_itself_in_small_batches_with_rest_between_them(
             await ground.say(seat)
         await ground.ack(seat, acked_seq=9)
         sizes: list[int] = []
-        following = ground.retention._next
+        following = ground.retention._next_batch
 
         async def noted() -> Any:
             batch = await following()
@@ -474,7 +474,7 @@ async def test_a_round_comes_by_itself_in_small_batches_with_rest_between_them(
             await clock.advance(1)
             return await ground.rows(seat)
 
-        monkeypatch.setattr(ground.retention, "_next", noted)
+        monkeypatch.setattr(ground.retention, "_next_batch", noted)
         await clock.advance(8 * DAY_SECONDS)
         await eventually(look, lambda found: found == [9])
         assert max(sizes) == 2

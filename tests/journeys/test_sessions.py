@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.limits import Limits
-from molecule_core.wire.live import Session
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.limits import Limits
+from molecule_core.wire.schemas.live import SessionView
 from tests.clocks import START, FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import UPGRADE, Channel, all_live, channel, token_of
@@ -95,7 +95,7 @@ async def test_a_link_logs_its_person_in(server: Running) -> None:
     assert (await browser.get("/session")).status == 401
     reply = await browser.log_in(code_of(link))
     assert reply.status == 200
-    session = msgspec.json.decode(reply.body, type=Session)
+    session = msgspec.json.decode(reply.body, type=SessionView)
     assert (session.user.id, session.user.name, session.user.kind, session.user.role) == (
         link["person_id"],
         "Owner",
@@ -161,7 +161,7 @@ async def test_of_many_who_use_a_link_at_the_same_time_one_gets_in(server: Runni
 async def test_a_link_is_good_for_a_while_only(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> None:
     async with running(engine, place, tmp_path, clock=clock, limits=Limits(login_seconds=60)) as server:
         links = [await link_of(server) for _ in range(2)]
-        assert links[0]["expires_at"] == rfc3339(START + 60_000_000)
+        assert links[0]["expires_at"] == to_rfc3339(START + 60_000_000)
         await clock.advance(59.999)
         assert (await Browser(server).log_in(code_of(links[0]))).status == 200
         await clock.advance(0.001)
@@ -213,13 +213,13 @@ async def test_codes_and_sessions_are_stored_hashed(server: Running) -> None:
     link = await link_of(server)
     browser = Browser(server)
     await browser.log_in(code_of(link))
-    from molecule_core.ground.tokens import hash_of
+    from molecule_core.common.tokens import hash_token
 
     rows = server.server.store.rows
     session = browser.cookie.partition("=")[2]
-    assert await rows("login_by_hash", {"hash": hash_of(code_of(link))})
+    assert await rows("login_by_hash", {"hash": hash_token(code_of(link))})
     assert not await rows("login_by_hash", {"hash": code_of(link)})
-    assert await rows("person_by_session", {"hash": hash_of(session)})
+    assert await rows("person_by_session", {"hash": hash_token(session)})
     assert not await rows("person_by_session", {"hash": session})
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from molecule_core.org import writer as org_writer
-from molecule_core.wire.live import Snapshot, SnapshotChat, SnapshotWorkspace
+from molecule_core.wire.schemas.live import Snapshot, SnapshotChat, SnapshotWorkspace
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import compared, follow, state_of
@@ -149,7 +149,7 @@ async def test_a_change_that_is_not_journaled_is_noticed(
 ) -> None:
     """The control: the product with one event left out."""
     planted = changed(org_writer, WITHOUT_EVENT)
-    monkeypatch.setattr("molecule_core.server.OrgWriter", planted.OrgWriter)
+    monkeypatch.setattr("molecule_core.server.composition.OrgWriter", planted.OrgWriter)
     async with running(engine, place, tmp_path, clock=clock, limits=NO_SWEEP) as server:
         story, end, events = await told_story(server, clock, 4)
     assert differences(story, end, events) > 0

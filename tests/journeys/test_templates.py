@@ -9,9 +9,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions import seeds
-from molecule_core.instructions.model import Choice, Facts, Form, InForce, Parts, Seat, Template
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import builtin_templates
+from molecule_core.instructions.model import (
+    ActiveVersion,
+    AgentProfile,
+    MessageContext,
+    Template,
+    TemplateContent,
+    TemplateVersionRef,
+    Verbosity,
+)
 from tests.engines import Engine
 from tests.journeys.patience import eventually, refused
 from tests.journeys.templating import TERSE, Office, office_of
@@ -43,7 +51,10 @@ async def test_edits_outlive_a_restart_and_are_never_overwritten(engine: Engine,
         office = await office_of(server)
         base = (await office.row("codex-default"))["template"]["parts"]
         saved = await office.save("codex-default", {**base, "lines": ["Ours."]}, note="first try")
-        assert (saved["template"]["version"], saved["template"]["extends"]) == (seeds.VERSION + 1, None)
+        assert (saved["template"]["version"], saved["template"]["extends"]) == (
+            builtin_templates.BUILT_IN_VERSION + 1,
+            None,
+        )
         await office.save("terse", TERSE)
         seat_id = office.seat.id
     for _ in range(2):
@@ -52,15 +63,15 @@ async def test_edits_outlive_a_restart_and_are_never_overwritten(engine: Engine,
             rows = await server.admin.get(f"/orgs/{org_id}/instruction-templates")
             found = {row["template"]["id"]: (row["template"]["version"], row["edited"]) for row in rows}
             assert found == {
-                "claude-code-default": (seeds.VERSION, False),
-                "codex-default": (seeds.VERSION + 1, True),
-                "generic-mcp-default": (seeds.VERSION, False),
+                "claude-code-default": (builtin_templates.BUILT_IN_VERSION, False),
+                "codex-default": (builtin_templates.BUILT_IN_VERSION + 1, True),
+                "generic-mcp-default": (builtin_templates.BUILT_IN_VERSION, False),
                 "terse": (1, False),
             }
             versions = await server.admin.get(f"/orgs/{org_id}/instruction-templates/codex-default/versions")
             assert [(each["version"], each["built_in"], each["note"]) for each in versions] == [
-                (seeds.VERSION + 1, False, "first try"),
-                (seeds.VERSION, True, None),
+                (builtin_templates.BUILT_IN_VERSION + 1, False, "first try"),
+                (builtin_templates.BUILT_IN_VERSION, True, None),
             ]
             wish = {"workspace_id": seat_id, "template_id": "codex-default"}
             told = await server.admin.post(f"/orgs/{org_id}/instruction-templates/preview", wish)
@@ -72,11 +83,13 @@ async def test_a_store_with_older_words_gets_the_newer_beside_them_and_an_organi
     engine: Engine, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def older(at: int) -> Iterator[Template]:
-        for each in seeds.seeds(at):
-            yield replace(each, version=1, parts=Parts(blocks={"reply": "As before.", "compact": "As before."}))
+        for each in builtin_templates.iter_builtin_templates(at):
+            yield replace(
+                each, version=1, parts=TemplateContent(blocks={"reply": "As before.", "compact": "As before."})
+            )
 
     with monkeypatch.context() as then:
-        then.setattr("molecule_core.instructions.writer.seeds", older)
+        then.setattr("molecule_core.instructions.writer.iter_builtin_templates", older)
         async with running(engine, place, tmp_path) as server:
             office = await office_of(server)
             program = await server.seat("Script", runtime="claude-code")
@@ -93,9 +106,9 @@ async def test_a_store_with_older_words_gets_the_newer_beside_them_and_an_organi
             "generic-mcp-default": False,
         }
         versions = await server.admin.get(f"{path}/claude-code-default/versions")
-        assert [each["version"] for each in versions] == [seeds.VERSION, 1]
+        assert [each["version"] for each in versions] == [builtin_templates.BUILT_IN_VERSION, 1]
         told = await server.admin.post(f"{path}/preview", {"workspace_id": program.id})
-        assert told["template"] == f"claude-code-default@{seeds.VERSION}"
+        assert told["template"] == f"claude-code-default@{builtin_templates.BUILT_IN_VERSION}"
         assert "`molecule reply m17-k3f9q`" in told["text"] and "kept as the draft" in told["text"]
         ours = await server.admin.post(f"{path}/preview", {"workspace_id": program.id, "template_id": "codex-default"})
         assert (ours["template"], ours["text"]) == ("codex-default@2", "Ours.")
@@ -107,7 +120,7 @@ async def test_another_organisation_has_the_originals(office: Office) -> None:
     other = await office.server.org("Other")
     rows = await office.server.admin.get(f"/orgs/{other}/instruction-templates")
     assert [(row["template"]["id"], row["template"]["version"]) for row in rows] == [
-        (each, seeds.VERSION) for each in DEFAULTS
+        (each, builtin_templates.BUILT_IN_VERSION) for each in DEFAULTS
     ]
     assert (await refused(office.owner.get(f"/orgs/{other}/instruction-templates"))).code == "not_found"
 
@@ -115,7 +128,7 @@ async def test_another_organisation_has_the_originals(office: Office) -> None:
 @requirement("I7", "I12")
 async def test_a_template_is_in_force_with_the_next_message(office: Office) -> None:
     before = await office.preview()
-    assert before["template"] == f"claude-code-default@{seeds.VERSION}"
+    assert before["template"] == f"claude-code-default@{builtin_templates.BUILT_IN_VERSION}"
     await office.save("terse", TERSE)
     assert await office.preview() == before
     chosen = await office.owner.post(office.of_seat, {"template_id": "terse"})
@@ -236,10 +249,10 @@ async def test_versions_are_restored_and_an_original_taken_again(office: Office)
         await office.save("claude-code-default", {**base, "lines": [f"Edit {number}."]})
     assert "Edit 2." in (await office.preview())["text"]
     path = f"{office.every}/claude-code-default"
-    row = await office.owner.post(f"{path}/restore", {"version": seeds.VERSION + 1})
-    assert (row["template"]["version"], row["edited"]) == (seeds.VERSION + 1, True)
+    row = await office.owner.post(f"{path}/restore", {"version": builtin_templates.BUILT_IN_VERSION + 1})
+    assert (row["template"]["version"], row["edited"]) == (builtin_templates.BUILT_IN_VERSION + 1, True)
     assert "Edit 1." in (await office.preview())["text"]
-    row = await office.owner.post(f"{path}/restore", {"version": seeds.VERSION})
+    row = await office.owner.post(f"{path}/restore", {"version": builtin_templates.BUILT_IN_VERSION})
     assert (row["template"]["built_in"], row["edited"]) == (True, True)
     assert "Edit" not in (await office.preview())["text"]
     assert (await refused(office.owner.post(f"{path}/restore", {"version": 99}))).status == 404
@@ -247,19 +260,21 @@ async def test_versions_are_restored_and_an_original_taken_again(office: Office)
     assert (await office.row("claude-code-default"))["edited"] is False
     assert (await refused(office.owner.call("DELETE", path))).status == 404
     again = await office.save("claude-code-default", {**base, "lines": ["Edit 3."]})
-    assert again["template"]["version"] == seeds.VERSION + 3
+    assert again["template"]["version"] == builtin_templates.BUILT_IN_VERSION + 3
 
 
 @requirement("I5")
 async def test_of_two_versions_with_one_number_each_can_be_taken(office: Office) -> None:
     base = (await office.row("claude-code-default"))["template"]["parts"]
-    path, number = f"{office.every}/claude-code-default", seeds.VERSION + 1
+    path, number = f"{office.every}/claude-code-default", builtin_templates.BUILT_IN_VERSION + 1
     await office.save("claude-code-default", {**base, "lines": ["Ours."]})
-    layer = office.server.server._layer
+    layer = office.server.server._instructions
     newer = msgspec.structs.replace(
-        next(seeds.seeds(0)), version=number, parts=msgspec.convert({**base, "lines": ["Newer."]}, Parts)
+        next(builtin_templates.iter_builtin_templates(0)),
+        version=number,
+        parts=msgspec.convert({**base, "lines": ["Newer."]}, TemplateContent),
     )
-    layer.writer._catalogue.put([newer], [InForce("", newer.id, number, None, 0, 0)])
+    layer.writer._catalogue.put_versions([newer], [ActiveVersion("", newer.id, number, None, 0, 0)])
     rows = await office.owner.get(f"{path}/versions")
     assert [(row["version"], row["built_in"]) for row in rows[:2]] == [(number, False), (number, True)]
     for built_in, text in ((True, "Newer."), (None, "Ours."), (True, "Newer."), (False, "Ours.")):
@@ -271,7 +286,7 @@ async def test_of_two_versions_with_one_number_each_can_be_taken(office: Office)
     assert "Newer." in (await office.preview())["text"]
     share = {"version": number + 1, "percent": 10}
     assert (await refused(office.owner.post(f"{path}/canary", share))).code == "invalid_field"
-    older = {"version": seeds.VERSION, "built_in": False}
+    older = {"version": builtin_templates.BUILT_IN_VERSION, "built_in": False}
     assert (await refused(office.owner.post(f"{path}/restore", older))).status == 404
 
 
@@ -279,11 +294,11 @@ async def test_of_two_versions_with_one_number_each_can_be_taken(office: Office)
 async def test_a_version_can_be_saved_without_being_in_force(office: Office) -> None:
     base = (await office.row("claude-code-default"))["template"]["parts"]
     saved = await office.save("claude-code-default", {**base, "lines": ["Later."]}, in_force=False)
-    assert saved["template"]["version"] == seeds.VERSION + 1
+    assert saved["template"]["version"] == builtin_templates.BUILT_IN_VERSION + 1
     row = await office.row("claude-code-default")
-    assert (row["template"]["version"], row["template"]["built_in"]) == (seeds.VERSION, True)
+    assert (row["template"]["version"], row["template"]["built_in"]) == (builtin_templates.BUILT_IN_VERSION, True)
     assert "Later." not in (await office.preview())["text"]
-    tried = await office.preview(template_id="claude-code-default", version=seeds.VERSION + 1)
+    tried = await office.preview(template_id="claude-code-default", version=builtin_templates.BUILT_IN_VERSION + 1)
     assert "Later." in tried["text"]
 
 
@@ -363,13 +378,13 @@ async def test_a_change_is_told_to_the_persons_of_the_organisation(office: Offic
 @requirement("I13")
 async def test_a_template_that_fails_is_told_once_for_each_version(server: Running) -> None:
     office = await office_of(server)
-    layer = server.server._layer
+    layer = server.server._instructions
     org_id = office.every.split("/")[2]
-    at = Seat(office.seat.id, org_id, "claude-code", None, (), known_tools=False)
+    at = AgentProfile(office.seat.id, org_id, "claude-code", None, (), has_tool_list=False)
     for version in (7, 7, 8):
-        gone = Choice("gone", version, org_id)
-        assert layer.renderer.render(at, gone, Form.FULL, Facts(kind="canvas_user")) is None
-    assert layer.renderer.failed == 3
+        gone = TemplateVersionRef("gone", version, org_id)
+        assert layer.renderer.render(at, gone, Verbosity.FULL, MessageContext(kind="canvas_user")) is None
+    assert layer.renderer.failure_count == 3
 
     async def told() -> list[object]:
         rows = await server.server.store.rows("events_after", {"org_id": org_id, "seq": 0, "count": 1000})

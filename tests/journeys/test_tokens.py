@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.tokens import hash_of
+from molecule_core.common.limits import Limits
+from molecule_core.common.tokens import hash_token
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk
 from tests.engines import Engine
@@ -53,7 +53,7 @@ async def test_tokens_are_listed_by_their_beginning_and_never_shown_again(server
     for token in (seat.token, new["auth_token"]):
         assert await status(server, seat, token) == 200
         assert token not in str(found)
-        assert hash_of(token) not in str(found)
+        assert hash_token(token) not in str(found)
         assert token not in str(await journal_of(server))
 
 

@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.errors import BadSettings
-from molecule_core.ground.tracing import Tracing, tracing_to
-from molecule_core.wire.trace import trace_parent
+from molecule_core.common.errors import BadSettings
+from molecule_core.common.tracing import Tracing, create_tracing
+from molecule_core.wire.protocols.trace_context import parse_traceparent
 from tests.delivery.agents import Desk, said
 from tests.engines import Engine
 from tests.requirements import requirement
@@ -44,18 +44,18 @@ WRONG = [
 
 @requirement("O7")
 def test_a_line_is_read_as_the_standard_says() -> None:
-    assert trace_parent(LINE) == LINE
-    assert trace_parent(f"01-{TRACE}-{PARENT}-03") == f"00-{TRACE}-{PARENT}-03"
-    assert trace_parent(f"cc-{TRACE}-{PARENT}-01-what-comes-later") == LINE
-    assert [line for line in WRONG if trace_parent(line) is not None] == []
-    assert [trace_parent(each) for each in (None, 7, [LINE], {"traceparent": LINE})] == [None] * 4
+    assert parse_traceparent(LINE) == LINE
+    assert parse_traceparent(f"01-{TRACE}-{PARENT}-03") == f"00-{TRACE}-{PARENT}-03"
+    assert parse_traceparent(f"cc-{TRACE}-{PARENT}-01-what-comes-later") == LINE
+    assert [line for line in WRONG if parse_traceparent(line) is not None] == []
+    assert [parse_traceparent(each) for each in (None, 7, [LINE], {"traceparent": LINE})] == [None] * 4
 
 
 @requirement("O7")
 @examples(300)
 @given(st.text(alphabet="0123456789abcdefg-F \n", min_size=50, max_size=60))
 def test_whatever_is_kept_is_a_whole_line(text: str) -> None:
-    kept = trace_parent(text)
+    kept = parse_traceparent(text)
     assert kept is None or re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", kept)
 
 
@@ -83,7 +83,7 @@ async def test_a_trace_is_handed_to_the_receiver_by_every_way_of_reading(server:
         await seat.api.claim(seat.id, wait=0),
     ]
     assert [len(page) for page in pages] == [3, 2, 2, 2]
-    assert {row["trace_parent"] for page in pages for row in page} == {LINE}
+    assert {row["parse_traceparent"] for page in pages for row in page} == {LINE}
 
 
 @requirement("O7")
@@ -121,7 +121,7 @@ async def test_a_message_has_a_span_for_each_part_of_its_road(engine: Engine, pl
     assert (send.parent.span_id, send.context.trace_id) == (int(PARENT, 16), int(TRACE, 16))
     for name in ("molecule.store", "molecule.deliver"):
         assert (by_name[name].parent.span_id, by_name[name].context.trace_id) == (send.context.span_id, int(TRACE, 16))
-    assert row["trace_parent"] == f"00-{TRACE}-{send.context.span_id:016x}-01"
+    assert row["parse_traceparent"] == f"00-{TRACE}-{send.context.span_id:016x}-01"
     assert by_name["molecule.deliver"].start_time < by_name["molecule.deliver"].end_time
     of_their_own = {span.context.trace_id for span in spans[3:]}
     assert int(TRACE, 16) not in of_their_own
@@ -147,7 +147,7 @@ async def test_a_message_to_a_push_agent_has_its_spans_too(engine: Engine, place
 @requirement("O7")
 async def test_nothing_is_made_where_nobody_asked(server: Running) -> None:
     assert server.server._tracing is None
-    assert tracing_to("", {}, "0") is None
+    assert create_tracing("", {}, "0") is None
 
 
 @requirement("O7")
@@ -157,4 +157,4 @@ async def test_nothing_is_made_where_nobody_asked(server: Running) -> None:
 def test_who_asks_without_the_extra_is_told_how_to_get_it(endpoint: str, environ: dict[str, str]) -> None:
     """The tests' own environment has the SDK, and not what sends spans away."""
     with pytest.raises(BadSettings, match=r"molecule-core\[opentelemetry\]"):
-        tracing_to(endpoint, environ, "0")
+        create_tracing(endpoint, environ, "0")

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.ground.limits import Limits
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, check_shape, journal_of
 from tests.journeys.patience import refused
@@ -16,7 +16,7 @@ from tests.running import Running, Seat, running
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
 
 
-async def move(api: Api, seat: Seat, parent: Seat | None, **more: Any) -> Any:
+async def move(api: ApiClient, seat: Seat, parent: Seat | None, **more: Any) -> Any:
     """Moves a seat below another, or to the top."""
     body = {"parent_id": None if parent is None else parent.id, **more}
     return await api.call("PATCH", f"/workspaces/{seat.id}", body=body)

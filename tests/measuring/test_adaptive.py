@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from molecule_core.instructions import seeds
+from molecule_core.instructions import builtin_templates
 from tests.journeys.patience import eventually
 from tests.measuring.agents import Agent, Heard, agent_of
 from tests.measuring.trials import House
@@ -37,7 +37,7 @@ async def test_two_hundred_messages_to_a_complying_agent_average_sixty_tokens(
     assert [each.instructions["form"] for each in agent.heard] == ["full", *["compact"] * (_MESSAGES - 1)]
 
     # What the platform counts, without a tokenizer, is near to it.
-    figures = await house.version(seeds.VERSION)
+    figures = await house.version(builtin_templates.BUILT_IN_VERSION)
     words = sum(tokens(each.text) for each in agent.heard)
     assert figures["answered"] == _MESSAGES
     assert figures["tokens"] == pytest.approx(words, rel=0.25)
@@ -75,6 +75,6 @@ async def until_overdue(house: House, agent: Agent, count: int) -> None:
 
     async def passing() -> int:
         await house.pass_time(agent)
-        return int((await house.version(seeds.VERSION))["overdue"])
+        return int((await house.version(builtin_templates.BUILT_IN_VERSION))["overdue"])
 
     await eventually(passing, lambda found: found == count)

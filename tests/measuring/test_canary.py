@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from molecule_core.instructions import seeds
-from molecule_core.instructions.rules import CLAUDE_CODE
+from molecule_core.instructions import builtin_templates
+from molecule_core.instructions.rules import CLAUDE_CODE_TEMPLATE
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.patience import eventually, refused
@@ -45,17 +45,24 @@ async def test_a_worse_template_on_a_tenth_is_rolled_back_by_itself_within_fifty
     sys.stdout.write(f"\nrolled back after {count} messages\n")
 
     (told,) = await house.told("INSTRUCTION_TEMPLATE_ROLLED_BACK")
-    assert (told["template_id"], told["version"], told["back_to"]) == (CLAUDE_CODE, worse, seeds.VERSION)
+    assert (told["template_id"], told["version"], told["back_to"]) == (
+        CLAUDE_CODE_TEMPLATE,
+        worse,
+        builtin_templates.BUILT_IN_VERSION,
+    )
     assert (told["canary_rate"], told["base_rate"]) == (0.0, 1.0)
     assert told["canary_outcomes"] >= 3
     assert told["base_outcomes"] >= 12
-    assert {each.told_by for each in agent.heard} == {f"{CLAUDE_CODE}@{seeds.VERSION}", f"{CLAUDE_CODE}@{worse}"}
+    assert {each.told_by for each in agent.heard} == {
+        f"{CLAUDE_CODE_TEMPLATE}@{builtin_templates.BUILT_IN_VERSION}",
+        f"{CLAUDE_CODE_TEMPLATE}@{worse}",
+    }
     assert len(agent.stdout) >= 3
 
     # From here on every message is told with the version in force again, and answered.
     before = len(agent.stdout)
     heard = [each for number in range(20) for each in await house.ask(agent, number)]
-    assert {each.told_by for each in heard} == {f"{CLAUDE_CODE}@{seeds.VERSION}"}
+    assert {each.told_by for each in heard} == {f"{CLAUDE_CODE_TEMPLATE}@{builtin_templates.BUILT_IN_VERSION}"}
     assert len(agent.stdout) == before
 
 
@@ -114,22 +121,22 @@ async def test_fewer_outcomes_than_the_limit_roll_nothing_back(
 async def test_a_share_can_be_changed_ended_and_become_the_whole(house: House) -> None:
     good = await house.save(AS_GOOD)
     begun = await house.share(good, 10)
-    assert (begun["version"], begun["canary"], begun["percent"]) == (seeds.VERSION, good, 10)
+    assert (begun["version"], begun["canary"], begun["percent"]) == (builtin_templates.BUILT_IN_VERSION, good, 10)
     await house.clock.advance(1)
     assert await house.share(good, 10) == begun
     more = await house.share(good, 25)
     assert (more["canary"], more["percent"]) == (good, 25)
     assert more["since"] > begun["since"]
     ended = await house.share(good, 0)
-    assert (ended["version"], ended["canary"], ended["percent"]) == (seeds.VERSION, None, 0)
+    assert (ended["version"], ended["canary"], ended["percent"]) == (builtin_templates.BUILT_IN_VERSION, None, 0)
     assert await house.share(good, 0) == ended
     whole = await house.share(good, 100)
     assert (whole["version"], whole["canary"]) == (good, None)
     told = await house.told("INSTRUCTION_TEMPLATE_SAVED")
     assert [(each["version"], each.get("canary"), each.get("percent", 0)) for each in told][-4:] == [
-        (seeds.VERSION, good, 10),
-        (seeds.VERSION, good, 25),
-        (seeds.VERSION, None, 0),
+        (builtin_templates.BUILT_IN_VERSION, good, 10),
+        (builtin_templates.BUILT_IN_VERSION, good, 25),
+        (builtin_templates.BUILT_IN_VERSION, None, 0),
         (good, None, 0),
     ]
 
@@ -138,10 +145,10 @@ async def test_a_share_can_be_changed_ended_and_become_the_whole(house: House) -
 async def test_what_is_no_share_is_refused(house: House) -> None:
     good = await house.save(AS_GOOD)
     assert (await refused(house.share(good + 1, 10))).status == 404
-    assert (await refused(house.share(seeds.VERSION, 10))).status == 422
+    assert (await refused(house.share(builtin_templates.BUILT_IN_VERSION, 10))).status == 422
     assert (await refused(house.share(good, 101))).status == 422
     assert (await refused(house.share(good, -1))).status == 422
-    unknown = house.path.replace(CLAUDE_CODE, "unheard-of")
+    unknown = house.path.replace(CLAUDE_CODE_TEMPLATE, "unheard-of")
     assert (await refused(house.owner.get(f"{unknown}/figures"))).status == 404
     assert (await refused(house.owner.post(f"{unknown}/canary", {"version": 1, "percent": 10}))).status == 404
 

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from molecule_core.ground.metrics import InstructionMeter
-from molecule_core.instructions.catalogue import Catalogue
-from molecule_core.instructions.measuring import RUNTIMES
-from molecule_core.instructions.rules import CLAUDE_CODE
-from molecule_core.instructions.seeds import VERSION, seeds
-from molecule_core.messages.measuring import CANARY, Measuring
-from molecule_core.store.timers import TIMERS, timer
-from molecule_core.wire.hosts import HOSTS
+from molecule_core.common.metrics import InstructionMeter
+from molecule_core.instructions.builtin_templates import BUILT_IN_VERSION, iter_builtin_templates
+from molecule_core.instructions.canary_statistics import METRIC_RUNTIMES
+from molecule_core.instructions.catalogue import TemplateCatalogue
+from molecule_core.instructions.rules import CLAUDE_CODE_TEMPLATE
+from molecule_core.messages.template_outcomes import CANARY_TIMER, CanaryMonitor
+from molecule_core.store.timers import TIMERS_KEY, set_timer
+from molecule_core.tools.host_config import HOSTS
 from tests.edges.test_metrics import one, scraped
 from tests.engines import Engine
 from tests.journeys.patience import eventually
@@ -36,7 +36,7 @@ async def test_each_outcome_is_counted_once_by_version(house: House) -> None:
     (declined,) = await house.ask(agent, 5)
     handle = declined.instructions["reply_handle"]
     await agent.seat.api.post(f"/workspaces/{agent.seat.id}/decline", {"handle": handle, "reason": "not mine"})
-    found = await house.version(VERSION)
+    found = await house.version(BUILT_IN_VERSION)
     counts = {name: found[name] for name in ("deliveries", "answered", "declined", "answered_outside", "overdue")}
     assert counts == {"deliveries": 6, "answered": 3, "declined": 1, "answered_outside": 1, "overdue": 0}
     assert (found["open"], found["rate"]) == (1, 0.8)
@@ -44,11 +44,11 @@ async def test_each_outcome_is_counted_once_by_version(house: House) -> None:
 
     # The draft is sent by a person: that does not make the words any better.
     await house.owner.post(f"{draft}/send", {})
-    assert (await house.version(VERSION))["answered_outside"] == 1
+    assert (await house.version(BUILT_IN_VERSION))["answered_outside"] == 1
 
     async def passing() -> int:
         await house.pass_time(agent)
-        return int((await house.version(VERSION))["overdue"])
+        return int((await house.version(BUILT_IN_VERSION))["overdue"])
 
     assert await eventually(passing, lambda count: count == 1)
 
@@ -60,7 +60,7 @@ async def test_metrics_count_by_runtime_and_template_and_name_nothing_of_people(
         await house.ask(agent, number)
     await house.ask(other, 4)
     figures = await scraped(house.server)
-    theirs = {"runtime": "claude-code", "template": CLAUDE_CODE}
+    theirs = {"runtime": "claude-code", "template": CLAUDE_CODE_TEMPLATE}
     assert one(figures, "molecule_instructions_total", **theirs, form="full") == 1
     assert one(figures, "molecule_instructions_total", **theirs, form="compact") == 2
     tokens = sum(each.instructions["tokens"] for each in agent.heard)
@@ -82,7 +82,7 @@ async def test_a_template_that_fails_is_counted_and_the_message_goes_out(
         (row,) = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", claim=60, include="instructions")
         assert "instructions" not in row
         figures = await scraped(server)
-        assert one(figures, "molecule_instruction_failures_total", template=CLAUDE_CODE) >= 1
+        assert one(figures, "molecule_instruction_failures_total", template=CLAUDE_CODE_TEMPLATE) >= 1
         assert "molecule_instructions_total" not in figures
 
 
@@ -93,36 +93,36 @@ async def test_a_template_that_cannot_be_read_any_more_is_counted_once_and_stops
 ) -> None:
     limits = UNHURRIED if how == "nothing to choose" else msgspec.structs.replace(UNHURRIED, template_nodes=8)
     async with running(engine, place, tmp_path, limits=limits, push_instructions_enabled=True) as server:
-        renderer = server.server._layer.renderer
+        renderer = server.server._instructions.renderer
         if how == "nothing to choose":
-            monkeypatch.setattr(renderer, "_catalogue", Catalogue())
+            monkeypatch.setattr(renderer, "_catalogue", TemplateCatalogue())
         elif how == "a fault of ours":
-            monkeypatch.setattr(renderer, "facts_key", lambda _seat, _choice: 1 // 0)
+            monkeypatch.setattr(renderer, "static_key", lambda _seat, _choice: 1 // 0)
         elif how == "nobody can be told":
-            monkeypatch.setattr(renderer, "when_failed", lambda *_told: 1 // 0)
+            monkeypatch.setattr(renderer, "on_failure", lambda *_told: 1 // 0)
         agent = await agent_of(server)
         await server.admin.send(agent.seat.id, "hello")
         (row,) = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", claim=60, include="instructions")
         assert "instructions" not in row
-        assert renderer.failed == 1
+        assert renderer.failure_count == 1
         if how != "nobody can be told":
-            assert one(await scraped(server), "molecule_instruction_failures_total", template=CLAUDE_CODE) == 1
+            assert one(await scraped(server), "molecule_instruction_failures_total", template=CLAUDE_CODE_TEMPLATE) == 1
         again = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", include="instructions")
         assert [each["id"] for each in again] == [row["id"]]
 
 
 @requirement("O4")
 def test_only_names_that_come_with_molecule_are_labels() -> None:
-    meter = InstructionMeter(RUNTIMES, [CLAUDE_CODE])
-    meter.came_to("claude-code", CLAUDE_CODE, "answered")
-    meter.came_to("mine", "workspace:0190", "overdue")
-    meter.came_to("codex", None, "overdue")
+    meter = InstructionMeter(METRIC_RUNTIMES, [CLAUDE_CODE_TEMPLATE])
+    meter.count_outcome("claude-code", CLAUDE_CODE_TEMPLATE, "answered")
+    meter.count_outcome("mine", "workspace:0190", "overdue")
+    meter.count_outcome("codex", None, "overdue")
     assert [*meter.outcomes] == [
-        ("claude-code", CLAUDE_CODE, "answered"),
+        ("claude-code", CLAUDE_CODE_TEMPLATE, "answered"),
         ("other", "own", "overdue"),
         ("codex", "none", "overdue"),
     ]
-    assert {host.runtime for host in HOSTS} | {each.runtime for each in seeds(0)} <= {*RUNTIMES}
+    assert {host.runtime for host in HOSTS} | {each.runtime for each in iter_builtin_templates(0)} <= {*METRIC_RUNTIMES}
 
 
 # -- what a trial costs, and when --------------------------------------------------------------------------------------
@@ -137,41 +137,41 @@ class Owed(NamedTuple):
     version: int | None
 
 
-def measuring_of(house: House) -> Measuring:
-    return house.server.server._measuring
+def measuring_of(house: House) -> CanaryMonitor:
+    return house.server.server._canary_monitor
 
 
 @requirement("I16")
 async def test_without_a_canary_an_outcome_asks_for_nothing(house: House) -> None:
     agent, measuring = await agent_of(house.server), measuring_of(house)
     here = (house.org_id, agent.seat.id)
-    assert measuring.came(Owed(*here, CLAUDE_CODE, VERSION), "answered") == ([], ())
+    assert measuring.record_outcome(Owed(*here, CLAUDE_CODE_TEMPLATE, BUILT_IN_VERSION), "answered") == ([], ())
     canary = await house.save(AS_GOOD)
     await house.share(canary, 10)
-    for template, version in ((CLAUDE_CODE, VERSION), ("codex-default", canary), (None, None)):
-        assert measuring.came(Owed(*here, template, version), "overdue") == ([], ())
-    wishes, rings = measuring.came(Owed(*here, CLAUDE_CODE, canary), "overdue")
-    assert wishes == [timer(CANARY, f"{house.org_id}/{CLAUDE_CODE}", house.clock.now())]
-    assert rings == (TIMERS,)
+    for template, version in ((CLAUDE_CODE_TEMPLATE, BUILT_IN_VERSION), ("codex-default", canary), (None, None)):
+        assert measuring.record_outcome(Owed(*here, template, version), "overdue") == ([], ())
+    wishes, rings = measuring.record_outcome(Owed(*here, CLAUDE_CODE_TEMPLATE, canary), "overdue")
+    assert wishes == [set_timer(CANARY_TIMER, f"{house.org_id}/{CLAUDE_CODE_TEMPLATE}", house.clock.now())]
+    assert rings == (TIMERS_KEY,)
 
 
 @requirement("I16", "P1")
 async def test_a_look_that_comes_twice_or_too_late_ends_nothing_twice(house: House) -> None:
     agent = await agent_of(house.server)
     await house.share(await house.save(WORSE), 50)
-    key = f"{house.org_id}/{CLAUDE_CODE}"
+    key = f"{house.org_id}/{CLAUDE_CODE_TEMPLATE}"
     for number in range(20):
         await house.ask(agent, number)
 
     async def passing() -> int:
         await house.pass_time(agent)
-        await measuring_of(house).on_due(key)
-        await measuring_of(house).on_due(key)
+        await measuring_of(house).evaluate_trial(key)
+        await measuring_of(house).evaluate_trial(key)
         return len(await house.told("INSTRUCTION_TEMPLATE_ROLLED_BACK"))
 
     assert await eventually(passing, lambda count: count > 0) == 1
-    await measuring_of(house).on_due(key)
-    await measuring_of(house).on_due(f"{house.org_id}/unheard-of")
+    await measuring_of(house).evaluate_trial(key)
+    await measuring_of(house).evaluate_trial(f"{house.org_id}/unheard-of")
     assert len(await house.told("INSTRUCTION_TEMPLATE_ROLLED_BACK")) == 1
     due = await house.server.server.store.rows("next_timers", {"count": 100})
-    assert CANARY not in {kind for kind, _, _ in due}
+    assert CANARY_TIMER not in {kind for kind, _, _ in due}

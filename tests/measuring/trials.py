@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api
-from molecule_core.instructions.rules import CLAUDE_CODE
+from molecule_core.client.api import ApiClient
+from molecule_core.instructions.rules import CLAUDE_CODE_TEMPLATE
 from tests.clocks import FakeClock
 from tests.journeys.loops import events_of
 from tests.measuring.agents import Agent, Heard
@@ -27,7 +27,7 @@ class House(NamedTuple):
     """A server, a person who writes and owns the organisation, and the time."""
 
     server: Running
-    owner: Api
+    owner: ApiClient
     clock: FakeClock
 
     @property
@@ -38,7 +38,7 @@ class House(NamedTuple):
     @property
     def path(self) -> str:
         """The template of Claude Code, as this organisation has it."""
-        return f"/orgs/{self.org_id}/instruction-templates/{CLAUDE_CODE}"
+        return f"/orgs/{self.org_id}/instruction-templates/{CLAUDE_CODE_TEMPLATE}"
 
     async def save(self, blocks: dict[str, str]) -> int:
         """A new version of the template, which is not in force; its number."""

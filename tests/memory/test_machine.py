@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import NotFound, TooManyKept, VersionMismatch
-from molecule_core.ground.limits import Limits
-from molecule_core.memory.model import EXPIRY, Entry
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import MemoryQuotaExceeded, NotFound, VersionMismatch
+from molecule_core.common.limits import Limits
+from molecule_core.memory.model import EXPIRY_TIMER, KeyValue
 from tests.engines import ENGINES, Engine
 from tests.memory.world import World, world_on
 from tests.requirements import requirement
@@ -30,13 +30,13 @@ class KeyMachine(RuleBasedStateMachine):
         self.world = world
         org_id = world.org()
         self.seats = [world.seat(org_id) for _ in range(2)]
-        self.kept: list[dict[str, Entry]] = [{}, {}]
+        self.kept: list[dict[str, KeyValue]] = [{}, {}]
         self.last = [0, 0]
 
     which = st.integers(0, 1)
     keys = st.sampled_from(KEYS)
 
-    def live(self, which: int) -> dict[str, Entry]:
+    def live(self, which: int) -> dict[str, KeyValue]:
         """What is there now."""
         now = self.world.clock.now()
         return {key: each for key, each in self.kept[which].items() if each.expires_at is None or each.expires_at > now}
@@ -55,16 +55,16 @@ class KeyMachine(RuleBasedStateMachine):
         versions = {"none": None, "current": current, "absent": 0, "older": max(0, current - 1), "newer": current + 1}
         expected, text = versions[match], msgspec.json.encode(value).decode()
         found = self.world.refusal_or(
-            self.world.keys.put(self.seats[which], key, text, ttl_seconds=ttl, if_match_version=expected)
+            self.world.keys.set_value(self.seats[which], key, text, ttl_seconds=ttl, if_match_version=expected)
         )
         if expected is not None and expected != current:
             assert found is VersionMismatch
         elif key not in live and len(live) >= MOST:
-            assert found is TooManyKept
+            assert found is MemoryQuotaExceeded
         else:
             self.last[which] += 1
             now = self.world.clock.now()
-            entry = Entry(key, text, self.last[which], None if ttl is None else now + ttl * SECOND, now)
+            entry = KeyValue(key, text, self.last[which], None if ttl is None else now + ttl * SECOND, now)
             assert found == entry
             self.kept[which][key] = entry
 
@@ -74,7 +74,7 @@ class KeyMachine(RuleBasedStateMachine):
         live = self.live(which)
         current = live[key].version if key in live else 0
         expected = {None: None, "current": current, "older": current - 1}[match]
-        found = self.world.refusal_or(self.world.keys.forget(self.seats[which], key, if_match_version=expected))
+        found = self.world.refusal_or(self.world.keys.delete_value(self.seats[which], key, if_match_version=expected))
         if key not in live:
             assert found is NotFound
         elif expected not in (None, current):
@@ -93,7 +93,7 @@ class KeyMachine(RuleBasedStateMachine):
         """The timer of a workspace rings, perhaps too early, and again at once while more is over than goes at a time:
         what is over is gone from the table, and nothing else."""
         for _ in range(-(-MOST // BATCH)):
-            self.world.run(self.world.keys.on_due(self.seats[which]))
+            self.world.run(self.world.keys.delete_expired(self.seats[which]))
         self.kept[which] = self.live(which)
         wish = {"workspace_id": self.seats[which], "after": "", "count": 100}
         rows = self.world.run(self.world.store.rows("keys_of_workspace", wish))
@@ -106,11 +106,11 @@ class KeyMachine(RuleBasedStateMachine):
         for which, seat in enumerate(self.seats):
             live = self.live(which)
             for key in KEYS:
-                assert self.world.refusal_or(self.world.entries.entry(seat, key)) == live.get(key, NotFound)
+                assert self.world.refusal_or(self.world.entries.get_value(seat, key)) == live.get(key, NotFound)
             listed = [live[key] for key in sorted(live)]
-            assert self.world.run(self.world.entries.entries(seat, "", 100)) == listed
+            assert self.world.run(self.world.entries.list_values(seat, "", 100)) == listed
             if listed:
-                assert self.world.run(self.world.entries.entries(seat, listed[0].key, 1)) == listed[1:2]
+                assert self.world.run(self.world.entries.list_values(seat, listed[0].key, 1)) == listed[1:2]
             ends = [each.expires_at for each in self.kept[which].values() if each.expires_at is not None]
             assert not ends or timers[seat] <= min(ends)
 
@@ -125,4 +125,4 @@ def test_keys_do_what_their_model_does(engine: Engine, tmp_path: Any, postgres: 
         machine: Any = lambda: KeyMachine(world)  # noqa: E731 (Hypothesis wants a function or a class of no arguments)
         run_state_machine_as_test(machine, settings=choices)
         assert world.clock.now() > 0
-        assert EXPIRY
+        assert EXPIRY_TIMER

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.words import distinct, words_of
-from molecule_core.memory.model import Scope
-from molecule_core.memory.rules import indexed, search_for
+from molecule_core.common.limits import Limits
+from molecule_core.common.search_terms import distinct_terms, split_terms
+from molecule_core.memory.model import MemoryScope
+from molecule_core.memory.rules import parse_search, search_terms
 from tests.engines import ENGINES, Engine
 from tests.memory.world import World, world_on
 from tests.requirements import requirement
@@ -68,13 +68,13 @@ def texts(chance: random.Random) -> str:
 
 def expected(memories: list[str], query: str, limits: Limits) -> list[str]:
     """What a search must find, newest first: told once more, in Python's words."""
-    wanted = words_of(query)[: limits.memory_query_words]
+    wanted = split_terms(query)[: limits.memory_query_words]
     if not wanted:
         return []
     *all_of, last = wanted
     found = []
     for content in reversed(memories):
-        words = set(words_of(content))
+        words = set(split_terms(content))
         begins = 3 <= len(last) <= 8 and any(word.startswith(last) for word in words)
         if words.issuperset(all_of) and (last in words or begins):
             found.append(content)
@@ -165,14 +165,14 @@ def test_words_are_found_whatever_their_case_accents_and_signs(
 def test_the_newest_comes_first_and_namespaces_and_scopes_narrow_it(world: World) -> None:
     own = world.seat(world.org())
     for number in range(6):
-        scope = (Scope.LOCAL, Scope.TEAM, Scope.GLOBAL)[number % 3]
+        scope = (MemoryScope.LOCAL, MemoryScope.TEAM, MemoryScope.GLOBAL)[number % 3]
         world.commit(own, f"plum {number}", scope, ("", "garden")[number % 2])
     for text in (None, "plum"):
         assert world.recall(own, text) == [f"plum {number}" for number in (5, 4, 3, 2, 1, 0)]
         assert world.recall(own, text, 2) == ["plum 5", "plum 4"]
         assert world.recall(own, text, namespace="garden") == ["plum 5", "plum 3", "plum 1"]
         assert world.recall(own, text, namespace="general") == ["plum 4", "plum 2", "plum 0"]
-        assert world.recall(own, text, scope=Scope.TEAM, namespace="garden") == ["plum 1"]
+        assert world.recall(own, text, scope=MemoryScope.TEAM, namespace="garden") == ["plum 1"]
         assert world.recall(own, text, namespace="elsewhere") == []
 
 
@@ -181,10 +181,10 @@ def test_the_names_of_shelves_cannot_be_searched_for(world: World) -> None:
     org_id = world.org()
     own, other = world.seat(org_id), world.seat(org_id)
     world.commit(other, "hidden plum")
-    shelf = indexed("", f"_l{other.replace('-', '')}")
+    shelf = search_terms("", f"_l{other.replace('-', '')}")
     for query in (shelf, f'"{shelf}"', f"_l{other}", f'x") OR ("{shelf}', f"plum' | '{shelf}"):
         assert world.recall(own, query) == []
-    assert search_for(shelf, 32) == (shelf[1:], 0)
+    assert parse_search(shelf, 32) == (shelf[1:], 0)
 
 
 @requirement("M36", "O2")
@@ -202,7 +202,7 @@ def test_what_is_forgotten_is_found_no_more_and_the_index_of_sqlite_stays_whole(
     own = world.seat(world.org())
     kept = [world.commit(own, f"plum {number} {'pear ' * number}") for number in range(30)]
     for memory in kept[::2]:
-        world.run(world.writer.forget(own, memory.id))
+        world.run(world.writer.delete_memory(own, memory.id))
     assert world.recall(own, "plum") == [each.content for each in kept[::-2]]
     if world.engine == "sqlite":
         world.store._writing.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")
@@ -229,16 +229,16 @@ def test_a_memory_with_more_words_than_an_engine_takes_is_found_by_its_first_one
 @given(text=st.text(max_size=200))
 @examples(300)
 def test_words_are_their_own_words_and_hold_no_blank_and_no_sign(text: str) -> None:
-    for word in words_of(text):
+    for word in split_terms(text):
         assert 0 < len(word) <= 64
         assert not set(word) & set(" _'\"\\:*&|!()<>-\x00\n")
-        assert words_of(word) == [word]
+        assert split_terms(word) == [word]
     if text.isascii():
-        assert words_of(text.upper()) == words_of(text.lower())
+        assert split_terms(text.upper()) == split_terms(text.lower())
 
 
 @requirement("M36")
 def test_words_are_kept_once_and_up_to_so_many_bytes() -> None:
-    assert distinct("a b a c a".split(), 100) == ["a", "b", "c"]
-    assert distinct(["aa", "bb", "cc"], 6) == ["aa", "bb"]
-    assert distinct(["ää", "bb"], 5) == ["ää"]
+    assert distinct_terms("a b a c a".split(), 100) == ["a", "b", "c"]
+    assert distinct_terms(["aa", "bb", "cc"], 6) == ["aa", "bb"]
+    assert distinct_terms(["ää", "bb"], 5) == ["ää"]

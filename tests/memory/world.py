@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from molecule_core.ground.errors import MoleculeError
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.memory.model import Draft, Memory, Scope, Wish
+from molecule_core.common.errors import MoleculeError
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.memory.model import Memory, MemoryDraft, MemoryScope, RecallQuery
 from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.org.model import Org
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.registry import Registry
+from molecule_core.org.registry import OrgRegistry
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine, open_store, place_for
 from tests.rules.forests import seat
@@ -27,8 +27,8 @@ class World:
     def __init__(self, runner: asyncio.Runner, engine: Engine, folder: Path, postgres: str, limits: Limits) -> None:
         self.runner = runner
         self.clock = FakeClock()
-        self.ids = Ids(self.clock, SeededRandomness(36))
-        self.registry = Registry()
+        self.ids = IdGenerator(self.clock, SeededRandomness(36))
+        self.registry = OrgRegistry()
         self.place = self.run(place_for(engine, folder, postgres))
         self.engine = engine
         self.store = cast(Any, open_store(engine, self.place, clock=self.clock, limits=limits))
@@ -66,20 +66,22 @@ class World:
     def seat(self, org_id: str, parent_id: str | None = None) -> str:
         """A new workspace."""
         id_ = self.ids.new()
-        self.registry.put(seat(id_, org_id, parent_id))
+        self.registry.put_workspace(seat(id_, org_id, parent_id))
         return id_
 
     # -- memories ------------------------------------------------------------------------------------------------------
 
-    def commit(self, workspace_id: str, content: str, scope: Scope = Scope.LOCAL, namespace: str = "") -> Memory:
+    def commit(
+        self, workspace_id: str, content: str, scope: MemoryScope = MemoryScope.LOCAL, namespace: str = ""
+    ) -> Memory:
         """Something is remembered."""
-        draft = Draft(content, scope, namespace, f"workspace:{workspace_id}")
-        kept: Memory = self.run(self.writer.commit(workspace_id, draft)).memory
+        draft = MemoryDraft(content, scope, namespace, f"workspace:{workspace_id}")
+        kept: Memory = self.run(self.writer.save_memory(workspace_id, draft)).memory
         return kept
 
     def recall(self, workspace_id: str, text: str | None = None, most: int = 50, **more: Any) -> list[str]:
         """What a workspace recalls."""
-        wish = Wish(text, more.get("scope"), more.get("namespace"), more.get("before"), most)
+        wish = RecallQuery(text, more.get("scope"), more.get("namespace"), more.get("before"), most)
         return [each.content for each in self.run(self.reader.recall(workspace_id, wish))]
 
 

@@ -9,8 +9,8 @@ import asyncpg
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import Clock
+from molecule_core.common.limits import Limits
 from tests.journeys.patience import bounded
 from tests.running import UNHURRIED, Running, running
 
@@ -38,7 +38,7 @@ def deafen(*deaf: Running) -> None:
     """From now on nothing that these ring reaches another process."""
     for each in deaf:
         assert each.server.bus is not None
-        each.server.bus.tell = _nobody  # type: ignore[method-assign,assignment]
+        each.server.bus.publish = _nobody  # type: ignore[method-assign,assignment]
 
 
 def _nobody(_keys: Iterable[str]) -> None:

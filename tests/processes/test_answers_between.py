@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk, said
 from tests.journeys.patience import bounded, eventually, until_waiting
@@ -15,7 +15,7 @@ from tests.running import Seat
 URL = "https://agent.example/a2a"
 
 
-async def ask(api: Api, ops: Seat, patience: int) -> Any:
+async def ask(api: ApiClient, ops: Seat, patience: int) -> Any:
     """A message; its receipt or answer."""
     message = {"role": "user", "parts": [{"kind": "text", "text": "when?"}]}
     body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.journeys.patience import bounded, eventually
 from tests.processes.pairs import SOON, deafen, servers
 from tests.processes.test_memory_between import person_token
@@ -44,11 +44,11 @@ class Walk:
             *(self.send, self.send, self.send, self.send_again, self.claim, self.claim, self.ack),
         ]
 
-    def anybody(self) -> Api:
+    def anybody(self) -> ApiClient:
         """A person at some process."""
         return self.dice.choice(self.people)
 
-    def agent(self, seat: str) -> Api:
+    def agent(self, seat: str) -> ApiClient:
         """The agent of a seat at some process."""
         return self.dice.choice(self.opened).api(self.model.tokens[seat])
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.approvals.house import decide, path
 from tests.clocks import FakeClock
 from tests.journeys.patience import bounded, eventually
@@ -46,7 +46,7 @@ async def test_of_two_who_decide_at_two_servers_one_wins_and_the_other_sees_who(
         assert len(told) == _ROUNDS
 
 
-async def _told(api: Api, workspace_id: str) -> list[dict[str, Any]]:
+async def _told(api: ApiClient, workspace_id: str) -> list[dict[str, Any]]:
     rows = await api.get(f"/workspaces/{workspace_id}/activity", type="a2a_receive", limit=100)
     return [
         each for each in rows if each["request_body"]["params"]["message"]["metadata"]["kind"] == "approval_decision"

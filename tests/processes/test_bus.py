@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from molecule_core.store.bus import MOST_MARKS, Bus, LinkLost
-from molecule_core.store.wakeups import Look, Wakeups, mark_of
+from molecule_core.store.bus import MAX_CHANNEL_IDS, Bus, BusTransportLost
+from molecule_core.store.wakeups import Notifier, Poll, channel_id_of
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.requirements import requirement
 from tests.waits import IN_PROCESS_SECONDS
@@ -29,19 +29,19 @@ class Wire:
     async def connect(self, heard: Callable[[str], None], lost: Callable[[], None]) -> None:
         self.tries += 1
         if self.down:
-            raise LinkLost("down")
+            raise BusTransportLost("down")
         self.heard, self.lost = heard, lost
 
     async def send(self, payload: str) -> None:
         self.sent.append(payload)
         await self.gate.wait()
         if self.down:
-            raise LinkLost("down")
+            raise BusTransportLost("down")
 
     async def check(self) -> None:
         self.checks += 1
         if self.down:
-            raise LinkLost("down")
+            raise BusTransportLost("down")
 
     async def close(self) -> None:
         """Nothing to do."""
@@ -52,7 +52,7 @@ class Office:
 
     def __init__(self, clock: FakeClock) -> None:
         self.wire = Wire()
-        self.wakeups = Wakeups(clock, look_again_seconds=3600)
+        self.wakeups = Notifier(clock, look_again_seconds=3600)
         self.looked: list[str] = []
         self.bus = Bus(
             self.wire,
@@ -66,15 +66,15 @@ class Office:
     def wait_for(self, key: str) -> "asyncio.Task[None]":
         """Somebody waits for a key, and looks each time it is rung."""
 
-        async def look() -> Look[None]:
+        async def look() -> Poll[None]:
             self.looked.append(key)
-            return Look(None)
+            return Poll(None)
 
-        return asyncio.create_task(self.wakeups.until(key, look, 86_400))
+        return asyncio.create_task(self.wakeups.wait_until(key, look, 86_400))
 
     def payloads(self) -> list[list[str]]:
         """The marks of every notification."""
-        texts = [each.removeprefix(mark_of("me")) for each in self.wire.sent]
+        texts = [each.removeprefix(channel_id_of("me")) for each in self.wire.sent]
         return [[text[at : at + 8] for at in range(0, len(text), 8)] for text in texts]
 
 
@@ -102,28 +102,28 @@ async def opened(clock: FakeClock) -> AsyncIterator[Office]:
 @requirement("M38")
 async def test_what_comes_while_one_notification_is_on_its_way_goes_with_the_next(office: Office) -> None:
     office.wire.gate.clear()
-    office.bus.tell(["log:a", "org:1"])
+    office.bus.publish(["log:a", "org:1"])
     await settle()
     for number in range(50):
-        office.bus.tell([f"log:{number % 3}", "org:1"])
+        office.bus.publish([f"log:{number % 3}", "org:1"])
     await settle()
     assert len(office.wire.sent) == 1
     office.wire.gate.set()
     await settle()
     assert [sorted(each) for each in office.payloads()] == [
-        sorted(map(mark_of, ("log:a", "org:1"))),
-        sorted(map(mark_of, ("log:0", "log:1", "log:2", "org:1"))),
+        sorted(map(channel_id_of, ("log:a", "org:1"))),
+        sorted(map(channel_id_of, ("log:0", "log:1", "log:2", "org:1"))),
     ]
 
 
 @requirement("M38")
-@pytest.mark.parametrize("count", [MOST_MARKS, MOST_MARKS + 1, 5000])
+@pytest.mark.parametrize("count", [MAX_CHANNEL_IDS, MAX_CHANNEL_IDS + 1, 5000])
 async def test_a_notification_always_fits_and_too_many_keys_mean_everybody(office: Office, count: int) -> None:
-    office.bus.tell(f"log:{number}" for number in range(count))
+    office.bus.publish(f"log:{number}" for number in range(count))
     await settle()
     (payload,) = office.wire.sent
     assert len(payload.encode()) < 8000
-    assert payload.endswith("*") == (count > MOST_MARKS)
+    assert payload.endswith("*") == (count > MAX_CHANNEL_IDS)
 
 
 @requirement("M38", "M33")
@@ -132,11 +132,11 @@ async def test_others_ring_those_whom_they_name_everybody_or_nobody_here(office:
         office.wait_for(key)
     await settle()
     office.looked.clear()
-    other = mark_of("another")
+    other = channel_id_of("another")
     for payload, rung in (
-        (other + mark_of("log:b") + mark_of("log:unknown"), ["log:b"]),
+        (other + channel_id_of("log:b") + channel_id_of("log:unknown"), ["log:b"]),
         (other + "*", ["log:a", "log:b"]),
-        (mark_of("me") + mark_of("log:a"), []),  # the own echo
+        (channel_id_of("me") + channel_id_of("log:a"), []),  # the own echo
         (other + "what is this", ["log:a", "log:b"]),
     ):
         office.wire.heard(payload)
@@ -161,12 +161,12 @@ async def test_after_a_lost_connection_it_tries_ever_more_patiently_and_then_eve
         tries.append(office.wire.tries)
     assert 10 < tries[-1] < 30
     assert office.looked == []
-    office.bus.tell(["log:z"])
+    office.bus.publish(["log:z"])
     office.wire.down = False
     await clock.advance(8)
     assert office.bus.listening
     assert office.looked == ["log:a"]
-    assert office.payloads()[-1] == [mark_of("log:z")]  # what was rung meanwhile is told now
+    assert office.payloads()[-1] == [channel_id_of("log:z")]  # what was rung meanwhile is told now
 
 
 @requirement("M38")
@@ -183,7 +183,7 @@ async def test_a_connection_that_died_in_silence_is_found_out(office: Office, cl
 async def test_a_link_that_fails_as_nobody_foresaw_is_made_anew(office: Office, clock: FakeClock) -> None:
     office.wire.heard, before = lambda _payload: None, office.wire.tries
     office.wire.gate = None  # type: ignore[assignment]
-    office.bus.tell(["log:a"])
+    office.bus.publish(["log:a"])
     await settle()
     office.wire.gate = asyncio.Event()
     office.wire.gate.set()

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import StoreUnavailable
-from molecule_core.org.model import Pulse
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import StoreUnavailable
+from molecule_core.org.model import Heartbeat
 from molecule_core.store.database import SCHEMA_VERSION
-from molecule_core.store.timers import TIMERS, Timers, timer
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.timers import TIMERS_KEY, TimerWorker, set_timer
+from molecule_core.store.wakeups import Notifier
 from proofs.harness.ports import free_port
 from tests.clocks import START, FakeClock
 from tests.engines import new_database
@@ -38,12 +38,12 @@ async def test_an_agent_that_one_process_hears_is_online_for_all_and_falls_silen
             await beat(seat)
             for _ in range(2):
                 await clock.advance(15)
-                await asyncio.gather(*(each.server._org.sweep("") for each in (one, other, third)))
+                await asyncio.gather(*(each.server._org_writer.sweep_silent_agents("") for each in (one, other, third)))
                 await asyncio.gather(*(each.server.store.catch_up() for each in (one, other, third)))
             assert await statuses() == {"online"}
         for _ in range(9):
             await clock.advance(15)
-            await asyncio.gather(*(each.server._org.sweep("") for each in (other, one, third)))
+            await asyncio.gather(*(each.server._org_writer.sweep_silent_agents("") for each in (other, one, third)))
             await asyncio.gather(*(each.server.store.catch_up() for each in (one, other, third)))
         assert await statuses() == {"offline"}
         names = [row[0] for row in await asked(place, _STATUS_EVENTS)]
@@ -59,10 +59,10 @@ async def test_heartbeats_that_the_store_did_not_take_are_saved_later(
         await beat(seat, active_tasks=3)
         with monkeypatch.context() as patch:
             patch.setattr(one.server.store, "run", _unavailable)
-            one.server.registry.hear(seat.id, Pulse(heard_at=clock.now() + 1, active_tasks=4))
+            one.server.registry.record_heartbeat(seat.id, Heartbeat(heard_at=clock.now() + 1, active_tasks=4))
             with pytest.raises(StoreUnavailable):
-                await one.server._org.save_pulses()
-        assert await one.server._org.save_pulses()
+                await one.server._org_writer.save_heartbeats()
+        assert await one.server._org_writer.save_heartbeats()
         assert await asked(place, "SELECT active_tasks FROM heartbeats") == [(4,)]
 
 
@@ -78,23 +78,23 @@ async def test_a_due_timer_is_called_by_one_process_and_by_another_if_that_one_d
     async with bench_on("postgres", place, clock=clock) as one, bench_on("postgres", place, clock=clock) as other:
         both = []
         for name, bench in (("one", one), ("other", other)):
-            timers = Timers(bench.store, clock, Wakeups(clock))
+            timers = TimerWorker(bench.store, clock, Notifier(clock))
 
             async def on_due(key: str, name: str = name) -> None:
                 calls.append(f"{name} {key}")
 
-            timers.owner("test", on_due)
+            timers.register("test", on_due)
             both.append(timers)
         keys = [f"k-{number}" for number in range(20)]
-        await one.run(write(*(timer("test", key, START) for key in keys), rings=(TIMERS,)))
-        await bounded(asyncio.gather(*(timers._look() for timers in both)))
+        await one.run(write(*(set_timer("test", key, START) for key in keys), rings=(TIMERS_KEY,)))
+        await bounded(asyncio.gather(*(timers._poll() for timers in both)))
         assert sorted(call.split()[1] for call in calls) == sorted(keys)  # each once, whoever it was
 
         await clock.advance(29)
-        await bounded(asyncio.gather(*(timers._look() for timers in both)))
+        await bounded(asyncio.gather(*(timers._poll() for timers in both)))
         assert len(calls) == len(keys)
         await clock.advance(2)  # nobody set a next time: whoever claimed them is dead
-        await bounded(both[1]._look())
+        await bounded(both[1]._poll())
         assert len(calls) == 2 * len(keys)
         rows = await other.seen("SELECT min(due), max(due) FROM timers")
         assert rows == [(START + 61 * SECOND,) * 2]

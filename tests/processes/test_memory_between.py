@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.tokens import hash_of
-from molecule_core.store import mirrors as mirrors_module
+from molecule_core.common.tokens import hash_token
+from molecule_core.store import cache_sync as mirrors_module
 from tests.journeys.livewire import all_live, channel
 from tests.journeys.patience import bounded, eventually, refused
 from tests.journeys.rawhttp import ask
@@ -143,8 +143,10 @@ async def test_what_a_holder_may_do_is_looked_up_again_also_by_a_look_up_on_its_
         )  # as the store does it
         await other.server.store.catch_up()
         assert (await api.post("/workspaces", {"name": "x"}))["name"] == "x"
-        await told(place, "UPDATE person_tokens SET revoked_at = 1 WHERE hash = $1", hash_of(token))
-        await told(place, "INSERT INTO changes SELECT max(no) + 1, '', 'credential', $1 FROM changes", hash_of(token))
+        await told(place, "UPDATE person_tokens SET revoked_at = 1 WHERE hash = $1", hash_token(token))
+        await told(
+            place, "INSERT INTO changes SELECT max(no) + 1, '', 'credential', $1 FROM changes", hash_token(token)
+        )
         await other.server.store.catch_up()
         assert (await refused(api.get("/workspaces"))).status == 401
 
@@ -164,9 +166,9 @@ async def test_who_missed_more_than_is_noted_loads_everything_anew(
 
 @requirement("M38")
 async def test_only_the_newest_changes_are_kept(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("molecule_core.store.postgres.KEPT", 3)
-    monkeypatch.setattr("molecule_core.store.postgres._TIDY_EVERY", 2)
-    assert mirrors_module.KEPT > 3
+    monkeypatch.setattr("molecule_core.store.postgres.store.MAX_KEPT_CHANGES", 3)
+    monkeypatch.setattr("molecule_core.store.postgres.store._TRIM_EVERY", 2)
+    assert mirrors_module.MAX_KEPT_CHANGES > 3
     async with servers(place, tmp_path) as (one, other):
         for number in range(10):
             await one.seat(f"Seat {number}")

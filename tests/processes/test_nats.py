@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.errors import BadSettings
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
-from molecule_core.store.bus import LinkLost
-from molecule_core.store.nats import NatsLink
+from molecule_core.common.errors import BadSettings
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
+from molecule_core.store.bus import BusTransportLost
+from molecule_core.store.nats import NatsTransport
 from proofs.harness.ports import free_port
 from tests.journeys.patience import bounded, eventually, until_waiting
 from tests.journeys.processes import Process, started
@@ -61,10 +61,10 @@ async def test_wake_ups_go_by_nats_and_outlive_its_end(place: str, tmp_path: Pat
 @requirement("M38")
 @pytest.mark.parametrize("ask", [lambda link: link.check(), lambda link: link.send("hello")], ids=["check", "send"])
 async def test_who_waits_for_a_server_that_ends_meanwhile_is_told_at_once(
-    ask: Callable[[NatsLink], Awaitable[None]],
+    ask: Callable[[NatsTransport], Awaitable[None]],
 ) -> None:
     port, lost = free_port(), asyncio.Event()
-    link = NatsLink(f"nats://127.0.0.1:{port}", "epoch")
+    link = NatsTransport(f"nats://127.0.0.1:{port}", "epoch")
     async with nats_server(port) as process:
         await link.connect(lambda _: None, lost.set)
         process.send(signal.SIGSTOP)
@@ -72,7 +72,7 @@ async def test_who_waits_for_a_server_that_ends_meanwhile_is_told_at_once(
         await checkpoint()
         assert not asking.done()
         await process.kill()
-        with pytest.raises(LinkLost):
+        with pytest.raises(BusTransportLost):
             await bounded(asking)
         await bounded(lost.wait())
     await link.close()
@@ -94,4 +94,4 @@ def test_nats_without_its_package_is_refused(tmp_path: Path, monkeypatch: pytest
     server = Server(settings, admin_token=ADMIN_TOKEN)
     monkeypatch.setitem(sys.modules, "molecule_core.store.nats", None)
     with pytest.raises(BadSettings, match="molecule-core\\[nats\\]"):
-        server._choose_link()
+        server._create_transport()

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from molecule_core.instructions import seeds
+from molecule_core.instructions import builtin_templates
 from tests.journeys.patience import eventually, refused
 from tests.journeys.templating import TERSE
 from tests.processes.pairs import deafen, servers
@@ -52,8 +52,8 @@ async def test_each_decides_on_what_the_other_saved_with_no_wake_up_at_all(place
 @requirement("I5", "M38")
 async def test_processes_that_start_at_once_put_the_templates_there_once(place: str, tmp_path: Path) -> None:
     async with servers(place, tmp_path, count=3) as opened:
-        await asyncio.gather(*(each.server._layer.writer.seed() for each in opened))
+        await asyncio.gather(*(each.server._instructions.writer.seed_builtin_templates() for each in opened))
         for each in opened:
             rows = await each.admin.get(await paths(each))
-            assert [row["template"]["version"] for row in rows] == [seeds.VERSION] * 3
+            assert [row["template"]["version"] for row in rows] == [builtin_templates.BUILT_IN_VERSION] * 3
         assert len(await opened[0].server.store.rows("all_templates", {})) == 3

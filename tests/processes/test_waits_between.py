@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.common.clock import SECOND
 from tests.clocks import START, FakeClock
 from tests.journeys.patience import bounded, eventually
 from tests.processes.pairs import ONLY_WAKE_UPS

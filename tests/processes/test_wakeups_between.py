@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.store.bus import LinkLost
+from molecule_core.store.bus import BusTransportLost
 from tests.journeys.livewire import channel
 from tests.journeys.patience import bounded, eventually, until_waiting
 from tests.processes.pairs import SOON, asked, deafen, servers, told
@@ -90,11 +90,11 @@ async def test_a_listener_that_was_hung_up_on_is_back_at_once_and_everybody_look
 async def test_without_a_listener_a_server_says_that_it_is_slower(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("molecule_core.store.listen.PostgresLink.connect", _never)
+    monkeypatch.setattr("molecule_core.store.postgres.notify.PostgresTransport.connect", _never)
     async with servers(place, tmp_path, 1, limits=SOON) as (one,):
         assert await ready(one) == "degraded: looking again every 1 s"
         assert len((await one.admin.get("/health"))["process"]) == 10
 
 
 async def _never(*_given: object) -> None:
-    raise LinkLost("nobody there")
+    raise BusTransportLost("nobody there")

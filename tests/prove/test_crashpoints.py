@@ -1,6 +1,6 @@
 """`scripts/prove crashpoints` in small: the server dies once at each of its named points."""
 
-from molecule_core.ground.points import POINTS
+from molecule_core.common.crash_points import POINTS
 from proofs.crashpoints.proof import PROOF
 from proofs.harness.settings import setting, try_control
 from tests.prove.sampling import few

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from proofs.harness.controls import Control
 from proofs.harness.settings import prove, try_control
 from proofs.loops.proof import PROOF

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from molecule_core.wire.hosts import toml_key, toml_value
+from molecule_core.tools.host_config import toml_key, toml_value
 
 NAMES = st.sampled_from(["mcpServers", "mcp", "theme", "molecule", "a", "ü", 'q"uote', "hooks", ""])
 SCALARS: st.SearchStrategy[Any] = st.one_of(

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from molecule_core.org.model import Org, Status, Workspace
-from molecule_core.org.registry import Registry
+from molecule_core.org.model import Org, Workspace, WorkspaceStatus
+from molecule_core.org.registry import OrgRegistry
 
 ORGS = ("red", "blue")
 
@@ -19,7 +19,7 @@ def seat(id_: str, org_id: str = "red", parent_id: str | None = None, **fields: 
         "delivery_mode": "poll",
         "url": None,
         "agent_card": None,
-        "status": Status.ONLINE,
+        "status": WorkspaceStatus.ONLINE,
         "external": False,
         "tier": 1,
         "max_concurrent_tasks": 1,
@@ -41,18 +41,18 @@ def seat(id_: str, org_id: str = "red", parent_id: str | None = None, **fields: 
 class Forest(NamedTuple):
     """Two organisations and their seats, removed ones too."""
 
-    tree: Registry
+    tree: OrgRegistry
     seats: list[Workspace]
     skip: dict[str, bool]
 
 
 def forest(seats: list[Workspace], **skip: bool) -> Forest:
     """A forest of these seats; `skip` names the organisations that allow skipping a level."""
-    tree = Registry()
+    tree = OrgRegistry()
     switches = {org: skip.get(org, False) for org in ORGS}
     for org, allowed in switches.items():
         tree.put_org(Org(org, org, allowed, 0))
-    tree.put_all(seats)
+    tree.put_workspaces(seats)
     return Forest(tree, seats, switches)
 
 

@@ -1,9 +1,19 @@
 """What tests of templates share: limits, parsing, a renderer without a store, texts that must be refused."""
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions import language, rules, seeds
-from molecule_core.instructions.catalogue import Catalogue
-from molecule_core.instructions.model import Choice, Facts, Form, InForce, Parts, Rendered, Seat, Template
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import builtin_templates, rules
+from molecule_core.instructions.catalogue import TemplateCatalogue
+from molecule_core.instructions.language import parser
+from molecule_core.instructions.model import (
+    ActiveVersion,
+    AgentProfile,
+    MessageContext,
+    RenderedText,
+    Template,
+    TemplateContent,
+    TemplateVersionRef,
+    Verbosity,
+)
 from molecule_core.instructions.render import Renderer
 
 LIMITS = Limits()
@@ -12,25 +22,29 @@ HANDLE = "m17-k3f9q"
 ALL_TOOLS = rules.KNOWN_TOOLS
 
 
-def parse(text: str) -> language.Parsed:
+def parse(text: str) -> parser.ParsedTemplate:
     """A text with the usual limits."""
-    return language.parse(text, most_bytes=LIMITS.template_bytes, most_nodes=LIMITS.template_nodes)
+    return parser.parse(text, max_bytes=LIMITS.template_bytes, max_nodes=LIMITS.template_nodes)
 
 
-def seat(runtime: str = "claude-code", tools: tuple[str, ...] = ALL_TOOLS, *, known: bool = True) -> Seat:
+def seat(runtime: str = "claude-code", tools: tuple[str, ...] = ALL_TOOLS, *, known: bool = True) -> AgentProfile:
     """An agent."""
-    return Seat(ID, "org", runtime, None, tools, known)
+    return AgentProfile(ID, "org", runtime, None, tools, known)
 
 
-def template(id_: str, parts: Parts, *, extends: str | None = "", version: int = 1, org_id: str = "org") -> Template:
+def template(
+    id_: str, parts: TemplateContent, *, extends: str | None = "", version: int = 1, org_id: str = "org"
+) -> Template:
     """A version."""
     return Template(org_id, id_, version, "", extends, parts, None, 0, "person:1")
 
 
-def catalogue_of(*templates: Template) -> Catalogue:
+def catalogue_of(*templates: Template) -> TemplateCatalogue:
     """The three that come with Molecule, and these, in force."""
-    catalogue = seeds.seeded()
-    catalogue.put(templates, [InForce(each.org_id, each.id, each.version, None, 0, 0) for each in templates])
+    catalogue = builtin_templates.builtin_catalogue()
+    catalogue.put_versions(
+        templates, [ActiveVersion(each.org_id, each.id, each.version, None, 0, 0) for each in templates]
+    )
     return catalogue
 
 
@@ -39,18 +53,23 @@ def renderer_of(*templates: Template, limits: Limits = LIMITS) -> Renderer:
     return Renderer(catalogue_of(*templates), public_url="https://molecule.example", limits=limits)
 
 
-def said(text: str, facts: Facts, at: Seat | None = None) -> str:
+def said(text: str, facts: MessageContext, at: AgentProfile | None = None) -> str:
     """What a text alone says of a message."""
-    alone = template("alone", Parts(blocks={"reply": text, "compact": "c"}), extends=None)
-    made = rendered(renderer_of(alone), at or seat(), facts, choice=alone.choice)
+    alone = template("alone", TemplateContent(blocks={"reply": text, "compact": "c"}), extends=None)
+    made = rendered(renderer_of(alone), at or seat(), facts, choice=alone.ref)
     return made.text
 
 
 def rendered(
-    renderer: Renderer, at: Seat, facts: Facts, form: Form = Form.FULL, *, choice: Choice | None = None
-) -> Rendered:
+    renderer: Renderer,
+    at: AgentProfile,
+    facts: MessageContext,
+    form: Verbosity = Verbosity.FULL,
+    *,
+    choice: TemplateVersionRef | None = None,
+) -> RenderedText:
     """What an agent is told with a message."""
-    made = renderer.render(at, choice or renderer.choose(at, "activity"), form, facts)
+    made = renderer.render(at, choice or renderer.choose_version(at, "activity"), form, facts)
     assert made is not None
     return made
 
@@ -118,18 +137,20 @@ _MANY = tuple(f"tool_{number}" for number in range(64))
 _SILENT_LOOP = "{% for t in available_tools %}" + "{% if not t %}x{% endif %}" * 98 + "{% endfor %}"
 _WIDE_LOOP = "{% for t in available_tools %}{{ kind }}" + "{{ peer_role }}" * 100 + "{% endfor %}"
 BOMBS_OF_MANY_TEXTS = (
-    Parts(blocks=dict.fromkeys(rules.BLOCKS, "x" * LIMITS.template_bytes), lines=("x" * LIMITS.template_bytes,) * 50),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=("{{ kind }}" * (LIMITS.template_nodes - 100),) * 50),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=("",) * 49 + ("é" * (LIMITS.template_bytes // 2),)),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=(_SILENT_LOOP,), tools=_MANY),
-    Parts(
+    TemplateContent(
+        blocks=dict.fromkeys(rules.BLOCKS, "x" * LIMITS.template_bytes), lines=("x" * LIMITS.template_bytes,) * 50
+    ),
+    TemplateContent(blocks={"reply": "r", "compact": "c"}, lines=("{{ kind }}" * (LIMITS.template_nodes - 100),) * 50),
+    TemplateContent(blocks={"reply": "r", "compact": "c"}, lines=("",) * 49 + ("é" * (LIMITS.template_bytes // 2),)),
+    TemplateContent(blocks={"reply": "r", "compact": "c"}, lines=(_SILENT_LOOP,), tools=_MANY),
+    TemplateContent(
         blocks={"reply": "r", "compact": "c"},
         lines=("{% if kind == 'none' %}" + "x" * (LIMITS.template_bytes // 3) + "{% endif %}",) * 3,
     ),
-    Parts(blocks={"reply": _WIDE_LOOP, "compact": "c"}),
-    Parts(blocks={"reply": "{{ peer_role }}" * 30, "compact": "c"}),
-    Parts(blocks={"reply": '{{ attachments | join("' + "x" * 8000 + '") }}', "compact": "c"}),
-    Parts(blocks={"reply": "{% for t in available_tools %}" + "y" * 8000 + "{% endfor %}", "compact": "c"}),
+    TemplateContent(blocks={"reply": _WIDE_LOOP, "compact": "c"}),
+    TemplateContent(blocks={"reply": "{{ peer_role }}" * 30, "compact": "c"}),
+    TemplateContent(blocks={"reply": '{{ attachments | join("' + "x" * 8000 + '") }}', "compact": "c"}),
+    TemplateContent(blocks={"reply": "{% for t in available_tools %}" + "y" * 8000 + "{% endfor %}", "compact": "c"}),
 )
 """Templates each text of which is of the language, and which are too much all the same."""
 MISTAKES = (

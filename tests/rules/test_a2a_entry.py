@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
-from molecule_core.ground.limits import Limits
-from molecule_core.wire import a2a
-from molecule_core.wire.a2a import Send
+from molecule_core.common.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
+from molecule_core.common.limits import Limits
+from molecule_core.wire.protocols import a2a
+from molecule_core.wire.protocols.a2a import SendRequest
 from tests.requirements import requirement
 from tests.rules.effort import examples
 
@@ -30,8 +30,8 @@ def without(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {**body, "params": {**body["params"], "message": message}}
 
 
-def read(body: Any, *, version: str | None = None, **limits: int) -> Send:
-    return a2a.read_send(body, version=version, limits=Limits(**limits))
+def read(body: Any, *, version: str | None = None, **limits: int) -> SendRequest:
+    return a2a.parse_send(body, version=version, limits=Limits(**limits))
 
 
 @requirement("M12")
@@ -350,12 +350,12 @@ def test_only_a_usable_rpc_id_is_answered_under(body: Any, rpc_id: Any) -> None:
     ],
 )
 def test_an_envelope_is_known_by_its_version_or_method(body: Any, is_one: bool) -> None:
-    assert a2a.is_envelope(body) is is_one
+    assert a2a.is_jsonrpc(body) is is_one
 
 
 @requirement("M14", "W1")
 def test_the_queued_answer_is_json_rpc_and_has_the_older_keys() -> None:
-    answer = a2a.queued_answer(7, activity_id="a-1", context_id="c-1", at="2026-01-01T00:00:00.000000Z")
+    answer = a2a.queued_response(7, activity_id="a-1", context_id="c-1", at="2026-01-01T00:00:00.000000Z")
     older = {"status": "queued", "delivery_mode": "poll", "method": "message/send", "activity_id": "a-1"}
     assert answer.items() >= {"jsonrpc": "2.0", "id": 7, **older}.items()
     assert answer["result"] == {
@@ -368,7 +368,7 @@ def test_the_queued_answer_is_json_rpc_and_has_the_older_keys() -> None:
 
 @requirement("M15")
 def test_a_refusal_speaks_json_rpc_with_our_reason_in_it() -> None:
-    answer = a2a.error_answer("x", -32602, "that was wrong", "invalid_message")
+    answer = a2a.rpc_error_response("x", -32602, "that was wrong", "invalid_message")
     assert (answer["jsonrpc"], answer["id"]) == ("2.0", "x")
     assert (answer["error"]["code"], answer["error"]["message"]) == (-32602, "that was wrong")
     assert answer["error"]["data"][0]["reason"] == "INVALID_MESSAGE"

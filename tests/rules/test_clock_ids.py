@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from molecule_core.ground import clock as clock_module
-from molecule_core.ground.clock import SECOND, SystemClock, others_first, rfc3339
-from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.common import clock as clock_module
+from molecule_core.common.clock import SECOND, SystemClock, to_rfc3339, yield_to_others
+from molecule_core.common.ids import IdGenerator, SystemRandomness
 from tests.clocks import START, FakeClock, SeededRandomness, settle
 from tests.rules.effort import examples
 from tests.store.changed import changed
@@ -30,7 +30,7 @@ FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 @example(999_999)
 @example(1_709_164_800 * SECOND)  # a 29th of February
 def test_a_stamp_is_rfc_3339_in_utc_with_six_digits(at: int) -> None:
-    text = rfc3339(at)
+    text = to_rfc3339(at)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", text)
     assert datetime.fromisoformat(text) == EPOCH + timedelta(microseconds=at)
 
@@ -39,18 +39,18 @@ def test_a_stamp_is_rfc_3339_in_utc_with_six_digits(at: int) -> None:
 @given(st.lists(st.integers(0, 5 * SECOND), min_size=2, max_size=10))
 def test_stamps_sort_as_text_like_the_times_they_stand_for(offsets: list[int]) -> None:
     times = [START + offset for offset in offsets]
-    assert sorted(map(rfc3339, times)) == list(map(rfc3339, sorted(times)))
+    assert sorted(map(to_rfc3339, times)) == list(map(to_rfc3339, sorted(times)))
 
 
 def test_the_first_stamp_of_a_process_is_whole_whatever_its_second() -> None:
     """A seat whose agent was never heard has the time 0."""
     fresh = changed(clock_module)
     assert fresh.rfc3339(0) == "1970-01-01T00:00:00.000000Z"
-    assert fresh.rfc3339(START) == fresh.rfc3339(START) == rfc3339(START)
+    assert fresh.rfc3339(START) == fresh.rfc3339(START) == to_rfc3339(START)
 
 
 def test_an_example_of_a_stamp_reads_as_documented() -> None:
-    assert rfc3339(1_795_300_867_000_042) == "2026-11-21T22:41:07.000042Z"
+    assert to_rfc3339(1_795_300_867_000_042) == "2026-11-21T22:41:07.000042Z"
 
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class OneBit(SeededRandomness):
 @pytest.mark.parametrize("randomness", [SeededRandomness(), OneBit(True), OneBit(False)])
 def test_ids_within_one_millisecond_grow_strictly_and_are_valid(randomness: SeededRandomness) -> None:
     clock = FakeClock()
-    ids = Ids(clock, randomness)
+    ids = IdGenerator(clock, randomness)
     made = [ids.new() for _ in range(3000)]
     assert all(earlier < later for earlier, later in itertools.pairwise(made))
     for text in made:
@@ -83,7 +83,7 @@ def test_ids_within_one_millisecond_grow_strictly_and_are_valid(randomness: Seed
 @given(st.lists(st.integers(-5_000_000, 5_000_000), max_size=30), st.integers())
 def test_ids_grow_also_when_the_clock_goes_back(jumps: list[int], seed: int) -> None:
     clock = FakeClock()
-    ids = Ids(clock, SeededRandomness(seed))
+    ids = IdGenerator(clock, SeededRandomness(seed))
     last = ids.new()
     for jump in jumps:
         clock.at += jump
@@ -95,7 +95,7 @@ def test_ids_grow_also_when_the_clock_goes_back(jumps: list[int], seed: int) -> 
 
 def test_an_id_carries_its_millisecond_so_that_later_ones_sort_behind() -> None:
     clock = FakeClock()
-    one, other = Ids(clock, SeededRandomness(1)), Ids(clock, SeededRandomness(2))
+    one, other = IdGenerator(clock, SeededRandomness(1)), IdGenerator(clock, SeededRandomness(2))
     first = one.new()
     assert int(first[:8] + first[9:13], 16) == clock.at // 1000
     clock.at += 1000
@@ -104,7 +104,7 @@ def test_an_id_carries_its_millisecond_so_that_later_ones_sort_behind() -> None:
 
 def test_ids_of_two_servers_in_the_same_millisecond_differ() -> None:
     clock = FakeClock()
-    servers = [Ids(clock, SeededRandomness(seed)) for seed in range(50)]
+    servers = [IdGenerator(clock, SeededRandomness(seed)) for seed in range(50)]
     assert len({ids.new() for ids in servers}) == 50
 
 
@@ -155,14 +155,14 @@ async def test_who_lets_others_go_first_goes_on_after_them_and_can_be_cancelled_
     loop.set_exception_handler(lambda _loop, told: complaints.append(told["message"]))
 
     async def polite(name: str) -> None:
-        await others_first()
+        await yield_to_others()
         order.append(name)
 
     first, cancelled = asyncio.create_task(polite("first")), asyncio.create_task(polite("cancelled"))
     loop.call_soon(order.append, "others")
     loop.call_soon(cancelled.cancel)  # while it lets them go first
     await asyncio.gather(first, cancelled, return_exceptions=True)
-    await others_first()
+    await yield_to_others()
     assert (order, cancelled.cancelled(), complaints) == (["others", "first"], True, [])
 
 

@@ -10,21 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from molecule_core.common.clock import SECOND
+from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
-from molecule_core.delegations.model import Ancestor, Deed, Delegation, Fact, Phase, Reason, Refused, Stands, Status
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.limits import Limits
-from molecule_core.org.model import NOTHING_HEARD, POLL, PUSH, Pulse
-from molecule_core.org.model import Status as Standing
+from molecule_core.delegations.model import (
+    Ancestor,
+    Delegation,
+    DelegationPhase,
+    DelegationState,
+    DelegationStatus,
+    DelegationTransition,
+    DelegationTrigger,
+    FailureReason,
+    GuardRejection,
+)
+from molecule_core.org.model import NO_HEARTBEAT, POLL, PUSH, Heartbeat
+from molecule_core.org.model import WorkspaceStatus as Standing
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.shape.planting import REPO
 
 LIMITS = Limits()
 NOW = 1_000_000 * SECOND
-BEGUN = Stands(Status.PENDING, Phase.WAITING)
-ENDED = [status for status in Status if status.ended]
-HAPPENED = st.tuples(st.sampled_from(Fact), st.integers(0, 4))
+BEGUN = DelegationState(DelegationStatus.PENDING, DelegationPhase.WAITING)
+ENDED = [status for status in DelegationStatus if status.is_ended]
+HAPPENED = st.tuples(st.sampled_from(DelegationTrigger), st.integers(0, 4))
 STORIES = st.lists(HAPPENED, max_size=25)
 TELLING_THE_END = (rules.COMPLETE, rules.FAILED)
 
@@ -36,8 +46,8 @@ def row(**fields: object) -> Delegation:
         id="d",
         source_id="s",
         target_id="t",
-        status=Status.PENDING,
-        phase=Phase.WAITING,
+        status=DelegationStatus.PENDING,
+        phase=DelegationPhase.WAITING,
         rev=1,
         open=1,
         reason=None,
@@ -75,13 +85,13 @@ def row(**fields: object) -> Delegation:
     return replace(usual, **fields)
 
 
-def told(story: Sequence[tuple[Fact, int]]) -> list[Deed]:
+def told(story: Sequence[tuple[DelegationTrigger, int]]) -> list[DelegationTransition]:
     """All that a story does, in order."""
-    stands, deeds = BEGUN, list[Deed]()
+    stands, deeds = BEGUN, list[DelegationTransition]()
     for fact, attempt in story:
-        for deed in rules.decide(stands, fact, attempt=attempt, reason=Reason.REFUSED):
+        for deed in rules.transitions_for(stands, fact, attempt=attempt, reason=FailureReason.REFUSED):
             deeds.append(deed)
-            stands = Stands(deed.status, deed.phase, deed.attempt)
+            stands = DelegationState(deed.status, deed.phase, deed.attempt)
     return deeds
 
 
@@ -90,32 +100,34 @@ def told(story: Sequence[tuple[Fact, int]]) -> list[Deed]:
 
 @requirement("D1")
 def test_every_fact_stands_in_the_table_for_every_status() -> None:
-    assert len(rules.TABLE) == len(Fact) * len(Status) == 133
-    assert set(rules.TABLE) == {(fact, status) for fact in Fact for status in Status}
+    assert len(rules.TRANSITIONS) == len(DelegationTrigger) * len(DelegationStatus) == 133
+    assert set(rules.TRANSITIONS) == {(fact, status) for fact in DelegationTrigger for status in DelegationStatus}
 
 
 @requirement("D1")
-@pytest.mark.parametrize("fact", Fact)
-@pytest.mark.parametrize("status", Status)
-def test_a_cell_never_leads_back_and_tells_what_it_changes(fact: Fact, status: Status) -> None:
-    cell = rules.TABLE[fact, status]
+@pytest.mark.parametrize("fact", DelegationTrigger)
+@pytest.mark.parametrize("status", DelegationStatus)
+def test_a_cell_never_leads_back_and_tells_what_it_changes(fact: DelegationTrigger, status: DelegationStatus) -> None:
+    cell = rules.TRANSITIONS[fact, status]
     after = cell.status or status
-    assert rules.RANK[after] >= rules.RANK[status]
-    if status.ended:
-        assert cell in (rules.NOTHING, rules.LATE)
-    elif cell != rules.NOTHING:
+    assert rules.STATUS_RANK[after] >= rules.STATUS_RANK[status]
+    if status.is_ended:
+        assert cell in (rules.NO_CHANGE, rules.LATE_RULE)
+    elif cell != rules.NO_CHANGE:
         assert cell.phase is not None
-        assert (cell.phase is Phase.ENDED) == after.ended == (cell.event in TELLING_THE_END)
-        assert (cell.event == rules.COMPLETE) == (after is Status.COMPLETED)
-        assert (cell.event == rules.STATUS) == (not after.ended)
-        has_a_reason = after in (Status.FAILED, Status.CANCELLED) and fact is not Fact.GAVE_UP
+        assert (cell.phase is DelegationPhase.ENDED) == after.is_ended == (cell.event in TELLING_THE_END)
+        assert (cell.event == rules.COMPLETE) == (after is DelegationStatus.COMPLETED)
+        assert (cell.event == rules.STATUS) == (not after.is_ended)
+        has_a_reason = (
+            after in (DelegationStatus.FAILED, DelegationStatus.CANCELLED) and fact is not DelegationTrigger.GAVE_UP
+        )
         assert (cell.reason is not None) == has_a_reason
 
 
 @requirement("D1")
 def test_the_page_prints_the_table_the_reasons_and_the_limits() -> None:
     page = (REPO / "docs" / "delegations.md").read_text(encoding="utf-8")
-    assert rules.printed() in page
+    assert rules.render_table() in page
     for reason, advice in rules.ADVICE.items():
         assert f"| `{reason}` | {advice} |" in page
     for name in Limits.__struct_fields__:
@@ -125,96 +137,132 @@ def test_the_page_prints_the_table_the_reasons_and_the_limits() -> None:
 
 @requirement("D1")
 def test_every_reason_has_its_advice() -> None:
-    assert set(rules.ADVICE) == set(Reason)
-    assert rules.failure_text(Reason.REJECTED, "no time") == (
+    assert set(rules.ADVICE) == set(FailureReason)
+    assert rules.failure_text(FailureReason.REJECTED, "no time") == (
         "no time (rejected). The target declined: read its reason, ask it or somebody else."
     )
 
 
 @requirement("D5")
-@pytest.mark.parametrize("fact", [Fact.STORED, Fact.PARKED, Fact.BUSY, Fact.ACCEPTED, Fact.CLAIMED, Fact.PROGRESS])
-def test_what_is_queued_taken_or_worked_on_is_no_completion(fact: Fact) -> None:
-    for status in Status:
-        if not status.ended:
-            assert all(not deed.status.ended for deed in rules.decide(Stands(status, Phase.WAITING), fact))
+@pytest.mark.parametrize(
+    "fact",
+    [
+        DelegationTrigger.STORED,
+        DelegationTrigger.PARKED,
+        DelegationTrigger.BUSY,
+        DelegationTrigger.ACCEPTED,
+        DelegationTrigger.CLAIMED,
+        DelegationTrigger.PROGRESS,
+    ],
+)
+def test_what_is_queued_taken_or_worked_on_is_no_completion(fact: DelegationTrigger) -> None:
+    for status in DelegationStatus:
+        if not status.is_ended:
+            assert all(
+                not deed.status.is_ended
+                for deed in rules.transitions_for(DelegationState(status, DelegationPhase.WAITING), fact)
+            )
 
 
 @requirement("D4", "D5")
 def test_a_polling_target_is_told_as_dispatched_and_then_as_queued() -> None:
-    assert rules.decide(BEGUN, Fact.STORED) == (
-        Deed(Status.DISPATCHED, Phase.WAITING, 0, rules.STATUS),
-        Deed(Status.QUEUED, Phase.WAITING, 0, rules.STATUS),
+    assert rules.transitions_for(BEGUN, DelegationTrigger.STORED) == (
+        DelegationTransition(DelegationStatus.DISPATCHED, DelegationPhase.WAITING, 0, rules.STATUS),
+        DelegationTransition(DelegationStatus.QUEUED, DelegationPhase.WAITING, 0, rules.STATUS),
     )
 
 
 @requirement("D8")
 def test_a_busy_target_counts_as_no_attempt_and_the_next_send_does() -> None:
-    story = [(Fact.SENT, 1), (Fact.BUSY, 1), (Fact.SENT, 2), (Fact.RETRY, 2), (Fact.SENT, 3), (Fact.ACCEPTED, 3)]
-    assert [(deed.status, deed.phase, deed.attempt, deed.taken) for deed in told(story)] == [
-        (Status.DISPATCHED, Phase.SENDING, 1, False),
-        (Status.QUEUED, Phase.WAITING, 1, False),
-        (Status.QUEUED, Phase.SENDING, 2, False),
-        (Status.QUEUED, Phase.RETRYING, 2, False),
-        (Status.QUEUED, Phase.SENDING, 3, False),
-        (Status.QUEUED, Phase.CLAIMED, 3, True),
+    story = [
+        (DelegationTrigger.SENT, 1),
+        (DelegationTrigger.BUSY, 1),
+        (DelegationTrigger.SENT, 2),
+        (DelegationTrigger.RETRY, 2),
+        (DelegationTrigger.SENT, 3),
+        (DelegationTrigger.ACCEPTED, 3),
+    ]
+    assert [(deed.status, deed.phase, deed.attempt, deed.is_claimed) for deed in told(story)] == [
+        (DelegationStatus.DISPATCHED, DelegationPhase.SENDING, 1, False),
+        (DelegationStatus.QUEUED, DelegationPhase.WAITING, 1, False),
+        (DelegationStatus.QUEUED, DelegationPhase.SENDING, 2, False),
+        (DelegationStatus.QUEUED, DelegationPhase.RETRYING, 2, False),
+        (DelegationStatus.QUEUED, DelegationPhase.SENDING, 3, False),
+        (DelegationStatus.QUEUED, DelegationPhase.CLAIMED, 3, True),
     ]
 
 
 @requirement("D1")
 def test_a_hand_over_that_is_told_twice_leads_no_work_back() -> None:
-    story = [(Fact.STORED, 0), (Fact.CLAIMED, 1), (Fact.PROGRESS, 0)]
-    assert told([*story, (Fact.CLAIMED, 1), (Fact.SENT, 1)]) == told(story)
-    assert told([*story, (Fact.CLAIMED, 2)])[-1].phase is Phase.CLAIMED
+    story = [(DelegationTrigger.STORED, 0), (DelegationTrigger.CLAIMED, 1), (DelegationTrigger.PROGRESS, 0)]
+    assert told([*story, (DelegationTrigger.CLAIMED, 1), (DelegationTrigger.SENT, 1)]) == told(story)
+    assert told([*story, (DelegationTrigger.CLAIMED, 2)])[-1].phase is DelegationPhase.CLAIMED
 
 
 @requirement("D1")
 def test_what_was_given_back_and_comes_under_the_attempt_that_it_had_is_in_hand_again() -> None:
     """A reader by cursor gets it so. Told twice it changes nothing more."""
-    story = [(Fact.STORED, 0), (Fact.CLAIMED, 2), (Fact.RETURNED, 0), (Fact.CLAIMED, 1)]
-    assert [(deed.phase, deed.attempt) for deed in told(story)][-2:] == [(Phase.WAITING, 2), (Phase.CLAIMED, 2)]
-    assert told([*story, (Fact.CLAIMED, 1)]) == told(story)
+    story = [
+        (DelegationTrigger.STORED, 0),
+        (DelegationTrigger.CLAIMED, 2),
+        (DelegationTrigger.RETURNED, 0),
+        (DelegationTrigger.CLAIMED, 1),
+    ]
+    assert [(deed.phase, deed.attempt) for deed in told(story)][-2:] == [
+        (DelegationPhase.WAITING, 2),
+        (DelegationPhase.CLAIMED, 2),
+    ]
+    assert told([*story, (DelegationTrigger.CLAIMED, 1)]) == told(story)
 
 
 @requirement("D8")
 def test_what_is_unknown_after_the_send_is_resolved_by_an_answer_or_by_time() -> None:
-    unsure = [(Fact.SENT, 1), (Fact.UNSURE, 1)]
-    assert told([*unsure, (Fact.SENT, 2), (Fact.RETRY, 1), (Fact.BUSY, 1)]) == told(unsure)
-    assert told([*unsure, (Fact.ANSWERED, 0)])[-1].event == rules.COMPLETE
-    assert told([*unsure, (Fact.UNSURE_TOO_LONG, 0)])[-1].reason is Reason.UNKNOWN_OUTCOME
-    assert told([(Fact.SENT, 1), (Fact.UNSURE_TOO_LONG, 0)]) == told([(Fact.SENT, 1)])
+    unsure = [(DelegationTrigger.SENT, 1), (DelegationTrigger.UNSURE, 1)]
+    assert told(
+        [*unsure, (DelegationTrigger.SENT, 2), (DelegationTrigger.RETRY, 1), (DelegationTrigger.BUSY, 1)]
+    ) == told(unsure)
+    assert told([*unsure, (DelegationTrigger.ANSWERED, 0)])[-1].event == rules.COMPLETE
+    assert told([*unsure, (DelegationTrigger.UNSURE_TOO_LONG, 0)])[-1].reason is FailureReason.UNKNOWN_OUTCOME
+    assert told([(DelegationTrigger.SENT, 1), (DelegationTrigger.UNSURE_TOO_LONG, 0)]) == told(
+        [(DelegationTrigger.SENT, 1)]
+    )
 
 
 @requirement("D1", "D7")
 @examples(400)
 @given(STORIES)
-def test_whatever_happens_goes_forward_and_ends_once(story: list[tuple[Fact, int]]) -> None:
+def test_whatever_happens_goes_forward_and_ends_once(story: list[tuple[DelegationTrigger, int]]) -> None:
     deeds = told(story)
     ends = [place for place, deed in enumerate(deeds) if deed.event in TELLING_THE_END]
     assert len(ends) <= 1
     if ends:
-        assert all(deed.late and deed.event is None for deed in deeds[ends[0] + 1 :])
+        assert all(deed.is_late and deed.event is None for deed in deeds[ends[0] + 1 :])
         assert len({deed.status for deed in deeds[ends[0] :]}) == 1
-    ranks = [rules.RANK[deed.status] for deed in deeds]
+    ranks = [rules.STATUS_RANK[deed.status] for deed in deeds]
     assert ranks == sorted(ranks)
     assert all(one.attempt <= two.attempt for one, two in pairwise(deeds))
-    assert all(deed.event is not None or deed.late for deed in deeds)
+    assert all(deed.event is not None or deed.is_late for deed in deeds)
 
 
 @requirement("D1")
 @examples(400)
 @given(STORIES, HAPPENED)
-def test_the_same_fact_again_changes_nothing(story: list[tuple[Fact, int]], happened: tuple[Fact, int]) -> None:
+def test_the_same_fact_again_changes_nothing(
+    story: list[tuple[DelegationTrigger, int]], happened: tuple[DelegationTrigger, int]
+) -> None:
     once, twice = told([*story, happened]), told([*story, happened, happened])
     assert twice[: len(once)] == once
-    assert all(deed.late for deed in twice[len(once) :])
+    assert all(deed.is_late for deed in twice[len(once) :])
 
 
 @requirement("D1")
 @examples(200)
 @given(STORIES, st.randoms())
-def test_events_in_any_order_end_where_the_last_one_left_it(story: list[tuple[Fact, int]], chance: object) -> None:
+def test_events_in_any_order_end_where_the_last_one_left_it(
+    story: list[tuple[DelegationTrigger, int]], chance: object
+) -> None:
     """Who merges by rank, and by the number of the change where ranks are equal, is never led back."""
-    events = [(rules.RANK[deed.status], rev, deed) for rev, deed in enumerate(told(story)) if deed.event]
+    events = [(rules.STATUS_RANK[deed.status], rev, deed) for rev, deed in enumerate(told(story)) if deed.event]
     shuffled = list(events)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     known = None
@@ -226,11 +274,11 @@ def test_events_in_any_order_end_where_the_last_one_left_it(story: list[tuple[Fa
 @requirement("D1")
 @examples(200)
 @given(STORIES)
-def test_a2a_never_takes_a_work_for_unsent_that_somebody_has(story: list[tuple[Fact, int]]) -> None:
+def test_a2a_never_takes_a_work_for_unsent_that_somebody_has(story: list[tuple[DelegationTrigger, int]]) -> None:
     found, states = row(), list[str]()
     for deed in told(story):
-        if not deed.late:
-            taken_at = NOW if deed.taken and found.taken_at is None else found.taken_at
+        if not deed.is_late:
+            taken_at = NOW if deed.is_claimed and found.taken_at is None else found.taken_at
             found = replace(found, status=deed.status, phase=deed.phase, reason=deed.reason, taken_at=taken_at)
         states.append(rules.a2a_state(found))
     order = ["submitted", "working", "completed", "failed", "rejected", "canceled"]
@@ -241,15 +289,15 @@ def test_a2a_never_takes_a_work_for_unsent_that_somebody_has(story: list[tuple[F
 @pytest.mark.parametrize(
     ("fields", "state"),
     [
-        ({"status": Status.PENDING}, "submitted"),
-        ({"status": Status.QUEUED}, "submitted"),
-        ({"status": Status.UNKNOWN}, "submitted"),
-        ({"status": Status.QUEUED, "taken_at": 1}, "working"),
-        ({"status": Status.UNKNOWN, "taken_at": 1}, "working"),
-        ({"status": Status.COMPLETED}, "completed"),
-        ({"status": Status.FAILED, "reason": Reason.REJECTED, "taken_at": 1}, "rejected"),
-        ({"status": Status.FAILED, "reason": Reason.EXPIRED}, "failed"),
-        ({"status": Status.CANCELLED, "reason": Reason.CANCELLED}, "canceled"),
+        ({"status": DelegationStatus.PENDING}, "submitted"),
+        ({"status": DelegationStatus.QUEUED}, "submitted"),
+        ({"status": DelegationStatus.UNKNOWN}, "submitted"),
+        ({"status": DelegationStatus.QUEUED, "taken_at": 1}, "working"),
+        ({"status": DelegationStatus.UNKNOWN, "taken_at": 1}, "working"),
+        ({"status": DelegationStatus.COMPLETED}, "completed"),
+        ({"status": DelegationStatus.FAILED, "reason": FailureReason.REJECTED, "taken_at": 1}, "rejected"),
+        ({"status": DelegationStatus.FAILED, "reason": FailureReason.EXPIRED}, "failed"),
+        ({"status": DelegationStatus.CANCELLED, "reason": FailureReason.CANCELLED}, "canceled"),
     ],
 )
 def test_each_status_has_its_word_in_a2a(fields: dict[str, object], state: str) -> None:
@@ -262,7 +310,7 @@ def test_each_status_has_its_word_in_a2a(fields: dict[str, object], state: str) 
 @requirement("D4", "D5")
 @pytest.mark.parametrize("status", Standing)
 def test_a_target_that_polls_has_it_in_its_inbox_however_it_stands(status: Standing) -> None:
-    assert rules.starts(POLL, status, active=5, capacity=1, ahead=9) == (Fact.STORED,)
+    assert rules.initial_triggers(POLL, status, active=5, capacity=1, ahead=9) == (DelegationTrigger.STORED,)
 
 
 @requirement("D5")
@@ -271,20 +319,20 @@ def test_a_target_that_polls_has_it_in_its_inbox_however_it_stands(status: Stand
     [
         (Standing.ONLINE, 0, 0, ()),
         (Standing.PROVISIONING, 0, 0, ()),
-        (Standing.ONLINE, 1, 0, (Fact.PARKED,)),
-        (Standing.ONLINE, 0, 1, (Fact.PARKED,)),
-        (Standing.PAUSED, 0, 0, (Fact.PARKED,)),
-        (Standing.OFFLINE, 0, 0, (Fact.PARKED,)),
-        (Standing.AWAITING_AGENT, 0, 0, (Fact.PARKED,)),
-        (Standing.DEGRADED, 0, 0, (Fact.PARKED,)),
-        (Standing.FAILED, 0, 0, (Fact.PARKED,)),
-        (Standing.HIBERNATED, 0, 0, (Fact.PARKED,)),
+        (Standing.ONLINE, 1, 0, (DelegationTrigger.PARKED,)),
+        (Standing.ONLINE, 0, 1, (DelegationTrigger.PARKED,)),
+        (Standing.PAUSED, 0, 0, (DelegationTrigger.PARKED,)),
+        (Standing.OFFLINE, 0, 0, (DelegationTrigger.PARKED,)),
+        (Standing.AWAITING_AGENT, 0, 0, (DelegationTrigger.PARKED,)),
+        (Standing.DEGRADED, 0, 0, (DelegationTrigger.PARKED,)),
+        (Standing.FAILED, 0, 0, (DelegationTrigger.PARKED,)),
+        (Standing.HIBERNATED, 0, 0, (DelegationTrigger.PARKED,)),
     ],
 )
 def test_a_target_that_is_pushed_to_is_queued_at_once_if_it_cannot_take_it(
-    status: Standing, active: int, ahead: int, facts: tuple[Fact, ...]
+    status: Standing, active: int, ahead: int, facts: tuple[DelegationTrigger, ...]
 ) -> None:
-    assert rules.starts(PUSH, status, active=active, capacity=1, ahead=ahead) == facts
+    assert rules.initial_triggers(PUSH, status, active=active, capacity=1, ahead=ahead) == facts
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------
@@ -331,7 +379,7 @@ def limit_of(world: World, limits: Limits) -> str | None:
 @given(worlds(), st.integers(1, 5), st.integers(1, 4))
 def test_a_guard_stops_what_the_model_stops_and_says_by_how_much(world: World, depth: int, children: int) -> None:
     limits = Limits(delegation_depth=depth, delegation_children=children)
-    found = rules.guard(world.lineage, world.target, world.task, world.children, limits)
+    found = rules.check_limits(world.lineage, world.target, world.task, world.children, limits)
     assert (None if found is None else found.limit) == limit_of(world, limits)
     if found is not None:
         assert found.use >= found.most >= 1
@@ -340,9 +388,9 @@ def test_a_guard_stops_what_the_model_stops_and_says_by_how_much(world: World, d
 
 @requirement("D13")
 def test_a_root_is_stopped_by_no_guard_and_a_whole_tree_by_its_numbers() -> None:
-    assert rules.guard([], "t", "h", 10**6, LIMITS) is None
-    full = rules.too_many_below(256, LIMITS)
-    assert isinstance(full, Refused)
+    assert rules.check_limits([], "t", "h", 10**6, LIMITS) is None
+    full = rules.tree_limit_rejection(256, LIMITS)
+    assert isinstance(full, GuardRejection)
     assert (full.limit, full.use, full.most) == ("root", 256, LIMITS.delegations_per_root)
 
 
@@ -378,38 +426,38 @@ def test_a_deadline_is_the_usual_one_or_the_one_that_is_named_and_never_too_far(
 @requirement("D14")
 def test_a_delegation_is_due_at_its_deadline_or_when_its_outcome_was_unknown_for_too_long() -> None:
     begun = row(deadline_at=NOW + 5000 * SECOND)
-    assert rules.due_of(begun, NOW, LIMITS) == begun.deadline_at
-    unsure = replace(begun, status=Status.UNKNOWN, unsure_at=NOW)
-    assert rules.due_of(unsure, NOW, LIMITS) == NOW + 900 * SECOND
-    assert rules.due_of(replace(unsure, unsure_at=NOW + 4999 * SECOND), NOW, LIMITS) == begun.deadline_at
-    for heard in (replace(unsure, phase=Phase.WORKING), replace(unsure, status=Status.QUEUED)):
-        assert rules.due_of(heard, NOW, LIMITS) == begun.deadline_at
+    assert rules.next_check_at(begun, NOW, LIMITS) == begun.deadline_at
+    unsure = replace(begun, status=DelegationStatus.UNKNOWN, unsure_at=NOW)
+    assert rules.next_check_at(unsure, NOW, LIMITS) == NOW + 900 * SECOND
+    assert rules.next_check_at(replace(unsure, unsure_at=NOW + 4999 * SECOND), NOW, LIMITS) == begun.deadline_at
+    for heard in (replace(unsure, phase=DelegationPhase.WORKING), replace(unsure, status=DelegationStatus.QUEUED)):
+        assert rules.next_check_at(heard, NOW, LIMITS) == begun.deadline_at
 
 
 @requirement("D11")
 def test_a_delegation_with_a_parent_is_looked_at_soon_and_once() -> None:
     below = row(parent_id="p", deadline_at=NOW + 5000 * SECOND)
-    assert rules.due_of(below, NOW, LIMITS) == NOW + rules.CHECK_SECONDS * SECOND
-    assert rules.due_of(below, NOW + rules.CHECK_SECONDS * SECOND, LIMITS) == below.deadline_at
+    assert rules.next_check_at(below, NOW, LIMITS) == NOW + rules.PARENT_CHECK_SECONDS * SECOND
+    assert rules.next_check_at(below, NOW + rules.PARENT_CHECK_SECONDS * SECOND, LIMITS) == below.deadline_at
 
 
 @requirement("D14")
 @pytest.mark.parametrize(
     ("fields", "pulse", "seconds", "stuck"),
     [
-        ({"taken_at": NOW}, NOTHING_HEARD, 600, False),
-        ({"taken_at": NOW}, NOTHING_HEARD, 601, True),
-        ({}, NOTHING_HEARD, 10_000, False),
-        ({"taken_at": NOW, "status": Status.COMPLETED}, NOTHING_HEARD, 601, False),
-        ({"taken_at": NOW}, Pulse(NOW + 500 * SECOND), 601, True),
-        ({"taken_at": NOW}, Pulse(NOW + 500 * SECOND, active_tasks=1), 601, False),
-        ({"taken_at": NOW}, Pulse(NOW + 500 * SECOND, current_task="sorting"), 601, False),
-        ({"taken_at": NOW}, Pulse(NOW - 1, active_tasks=1), 601, True),
-        ({"taken_at": NOW, "life_at": NOW + 300 * SECOND}, NOTHING_HEARD, 601, False),
+        ({"taken_at": NOW}, NO_HEARTBEAT, 600, False),
+        ({"taken_at": NOW}, NO_HEARTBEAT, 601, True),
+        ({}, NO_HEARTBEAT, 10_000, False),
+        ({"taken_at": NOW, "status": DelegationStatus.COMPLETED}, NO_HEARTBEAT, 601, False),
+        ({"taken_at": NOW}, Heartbeat(NOW + 500 * SECOND), 601, True),
+        ({"taken_at": NOW}, Heartbeat(NOW + 500 * SECOND, active_tasks=1), 601, False),
+        ({"taken_at": NOW}, Heartbeat(NOW + 500 * SECOND, current_task="sorting"), 601, False),
+        ({"taken_at": NOW}, Heartbeat(NOW - 1, active_tasks=1), 601, True),
+        ({"taken_at": NOW, "life_at": NOW + 300 * SECOND}, NO_HEARTBEAT, 601, False),
     ],
 )
 def test_work_without_a_sign_of_life_for_ten_minutes_is_stuck(
-    fields: dict[str, object], pulse: Pulse, seconds: int, stuck: bool
+    fields: dict[str, object], pulse: Heartbeat, seconds: int, stuck: bool
 ) -> None:
     found = rules.stuck_since(row(**fields), pulse, NOW + seconds * SECOND, LIMITS)
     assert (found is not None) == stuck
@@ -422,7 +470,7 @@ def test_work_without_a_sign_of_life_for_ten_minutes_is_stuck(
 @examples(300)
 @given(st.text(st.sampled_from("aé€😀\n") | st.characters(exclude_categories=["Cs"])), st.integers(0, 60))
 def test_a_preview_is_a_beginning_of_whole_letters_that_fits(text: str, most: int) -> None:
-    short = rules.cut(text, most)
+    short = rules.truncate_utf8(text, most)
     assert text.startswith(short)
     assert len(short.encode()) <= most
     if short != text:
@@ -432,4 +480,4 @@ def test_a_preview_is_a_beginning_of_whole_letters_that_fits(text: str, most: in
 @requirement("D3")
 def test_previews_are_as_long_as_they_are_said_to_be() -> None:
     assert (rules.TASK_PREVIEW, rules.RESPONSE_PREVIEW, rules.LIST_PREVIEW) == (100, 200, 300)
-    assert len(rules.cut("😀" * 100, rules.TASK_PREVIEW).encode()) == 100
+    assert len(rules.truncate_utf8("😀" * 100, rules.TASK_PREVIEW).encode()) == 100

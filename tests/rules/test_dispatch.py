@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.limits import Limits
-from molecule_core.messages import turns
+from molecule_core.common.limits import Limits
+from molecule_core.messages.delivery import push_policy
+from molecule_core.messages.delivery.push_policy import (
+    classify_failure,
+    classify_response,
+    is_queued,
+    max_attempts,
+    parse_delegation_reply,
+    retry_delay,
+    task_state,
+)
+from molecule_core.messages.delivery_state import PERMANENT_CODES, UNSURE, PushResult, ReplyKind
 from molecule_core.messages.model import KIND_DELEGATION, KIND_USER
-from molecule_core.messages.pushed import PERMANENT, UNSURE, Said, Verdict
-from molecule_core.messages.turns import heard, is_queued, judge, pause_of, task_state, tries_of, unanswered
 from tests.requirements import requirement
 
 LIMITS = Limits(delegation_attempts=2, delegation_retry_seconds=8, delivery_attempts=12, refused_attempts=3)
@@ -44,8 +52,8 @@ def text_of(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def judged(status: int, **members: Any) -> Verdict:
-    return judge(status, {}, msgspec.json.encode(members), max_depth=32)
+def judged(status: int, **members: Any) -> PushResult:
+    return classify_response(status, {}, msgspec.json.encode(members), max_depth=32)
 
 
 def task(state: str, **more: Any) -> dict[str, Any]:
@@ -66,15 +74,15 @@ def task(state: str, **more: Any) -> dict[str, Any]:
 def test_what_may_pass_is_told_from_what_will_not(status: int, code: str) -> None:
     found = judged(status, error="no")
     assert (found.code, found.busy, found.answer) == (code, False, None)
-    assert tries_of(KIND_DELEGATION, found, LIMITS) == (2 if code == "unreachable" else 1)
+    assert max_attempts(KIND_DELEGATION, found, LIMITS) == (2 if code == "unreachable" else 1)
 
 
 @requirement("D8")
 def test_an_agent_that_restarts_is_not_busy_to_a_delegation_and_is_to_every_other_message() -> None:
     restarts = judged(503, error="soon", restarting=True)
     assert (restarts.busy, restarts.error, restarts.code) == (True, "busy (HTTP 503)", "unreachable")
-    assert turns.why(restarts) == "restarting (HTTP 503)"
-    assert not turns.has_no_time(KIND_DELEGATION, restarts) and turns.has_no_time(KIND_USER, restarts)
+    assert push_policy.failure_text(restarts) == "restarting (HTTP 503)"
+    assert not push_policy.is_busy_result(KIND_DELEGATION, restarts) and push_policy.is_busy_result(KIND_USER, restarts)
     for busy in (
         judged(503, error="soon", waking=True, retry_after=15),
         judged(503, busy=True, restarting=True),
@@ -83,7 +91,7 @@ def test_an_agent_that_restarts_is_not_busy_to_a_delegation_and_is_to_every_othe
         judged(503),
         judged(200, busy=True),
     ):
-        assert turns.has_no_time(KIND_DELEGATION, busy) and busy.code == ""
+        assert push_policy.is_busy_result(KIND_DELEGATION, busy) and busy.code == ""
 
 
 @requirement("D8")
@@ -102,25 +110,25 @@ def test_an_agent_that_restarts_is_not_busy_to_a_delegation_and_is_to_every_othe
     ],
 )
 def test_a_push_without_a_usable_answer_says_whether_it_may_be_done(sent: bool, status: int | None, code: str) -> None:
-    found = unanswered("why", sent=sent, status=status)
-    assert found == Verdict(error="why", code=code, sent=sent)
+    found = classify_failure("why", sent=sent, status=status)
+    assert found == PushResult(error="why", code=code, sent=sent)
     assert not found.refused  # other messages are tried on, as ever
 
 
 @requirement("D8")
 def test_an_answer_that_is_no_json_ends_a_delegation_at_once() -> None:
-    found = judge(200, {}, b"<html>", max_depth=32)
-    assert (found.code, tries_of(KIND_DELEGATION, found, LIMITS)) == ("bad_answer", 1)
-    assert tries_of(KIND_USER, found, LIMITS) == 12
+    found = classify_response(200, {}, b"<html>", max_depth=32)
+    assert (found.code, max_attempts(KIND_DELEGATION, found, LIMITS)) == ("bad_answer", 1)
+    assert max_attempts(KIND_USER, found, LIMITS) == 12
 
 
 VERDICTS = st.builds(
-    Verdict,
+    PushResult,
     error=st.just("no"),
     busy=st.booleans(),
     refused=st.booleans(),
     retry_after=st.none() | st.integers(1, 300),
-    code=st.sampled_from(("", "unreachable", UNSURE, *PERMANENT)),
+    code=st.sampled_from(("", "unreachable", UNSURE, *PERMANENT_CODES)),
 )
 
 
@@ -132,28 +140,28 @@ VERDICTS = st.builds(
     kind=st.sampled_from((None, KIND_USER, "peer_agent")),
 )
 def test_no_message_of_another_kind_knows_of_any_of_this(
-    verdict: Verdict, tries: int, counts: bool, kind: str | None
+    verdict: PushResult, tries: int, counts: bool, kind: str | None
 ) -> None:
-    assert tries_of(kind, verdict, LIMITS) == (3 if verdict.refused else 12)
-    assert turns.is_counted(kind, verdict, counts=counts) == (counts and not verdict.busy)
-    pause = pause_of(kind, tries, verdict, BITS, LIMITS, counts=counts)
-    assert pause == (verdict.retry_after or 30 if verdict.busy else turns.back_off(tries, BITS))
+    assert max_attempts(kind, verdict, LIMITS) == (3 if verdict.refused else 12)
+    assert push_policy.counts_as_failure(kind, verdict, failure_counts=counts) == (counts and not verdict.busy)
+    pause = retry_delay(kind, tries, verdict, BITS, LIMITS, failure_counts=counts)
+    assert pause == (verdict.retry_after or 30 if verdict.busy else push_policy.backoff_delay(tries, BITS))
 
 
 @requirement("D8")
 @given(verdict=VERDICTS, tries=st.integers(1, 20), counts=st.booleans())
 def test_a_delegation_is_tried_twice_at_most_with_its_own_pause_and_busy_counts_as_nothing(
-    verdict: Verdict, tries: int, counts: bool
+    verdict: PushResult, tries: int, counts: bool
 ) -> None:
-    is_counted = turns.is_counted(KIND_DELEGATION, verdict, counts=counts)
-    pause = pause_of(KIND_DELEGATION, tries, verdict, BITS, LIMITS, counts=counts)
+    is_counted = push_policy.counts_as_failure(KIND_DELEGATION, verdict, failure_counts=counts)
+    pause = retry_delay(KIND_DELEGATION, tries, verdict, BITS, LIMITS, failure_counts=counts)
     if verdict.busy and not verdict.code:
         assert not is_counted and pause == (verdict.retry_after or 30)
-    elif verdict.code in PERMANENT:
-        assert is_counted and tries_of(KIND_DELEGATION, verdict, LIMITS) == 1
+    elif verdict.code in PERMANENT_CODES:
+        assert is_counted and max_attempts(KIND_DELEGATION, verdict, LIMITS) == 1
     else:
-        assert is_counted == counts and tries_of(KIND_DELEGATION, verdict, LIMITS) == 2
-        assert pause == (8 if counts else turns.back_off(tries, BITS))
+        assert is_counted == counts and max_attempts(KIND_DELEGATION, verdict, LIMITS) == 2
+        assert pause == (8 if counts else push_policy.backoff_delay(tries, BITS))
 
 
 # -- what was answered -------------------------------------------------------------------------------------------------
@@ -167,7 +175,7 @@ def test_a_task_that_has_not_ended_is_never_done_whatever_words_come_with_it(sta
     for result in (task(state), task(state, parts=WORDS), task(state, artifacts=[{"parts": WORDS}])):
         for answer in ({"jsonrpc": "2.0", "id": 1, "result": result}, result, {"result": {"task": result}}):
             assert is_queued(text_of(answer))
-            assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+            assert parse_delegation_reply(text_of(answer), LIMITS).kind is ReplyKind.ACCEPTED
 
 
 @requirement("D5")
@@ -185,24 +193,24 @@ def test_a_task_that_has_not_ended_is_never_done_whatever_words_come_with_it(sta
 )
 def test_a_queued_answer_is_told_by_its_shape(answer: dict[str, Any]) -> None:
     assert is_queued(text_of(answer))
-    assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+    assert parse_delegation_reply(text_of(answer), LIMITS).kind is ReplyKind.ACCEPTED
 
 
 @given(inner=JSON, queued=st.sampled_from([{"status": "queued"}, {"queued": True}]))
 @requirement("D5")
 def test_nothing_that_says_queued_is_ever_taken_for_an_end(inner: Any, queued: dict[str, Any]) -> None:
     for answer in ({"result": inner, **queued}, {**(inner if isinstance(inner, dict) else {}), **queued}):
-        assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+        assert parse_delegation_reply(text_of(answer), LIMITS).kind is ReplyKind.ACCEPTED
 
 
 @given(answer=JSON)
 def test_whatever_an_agent_answers_is_heard_and_ends_a_delegation_only_with_something_to_show(answer: Any) -> None:
     text = text_of(answer)
-    found = heard(text, LIMITS)
-    if found.said is Said.WORDS:
+    found = parse_delegation_reply(text, LIMITS)
+    if found.kind is ReplyKind.ANSWERED:
         assert not is_queued(text) and found.parts
         assert task_state(text) == "completed" or any(part.get(part["kind"]) for part in found.parts)
-    if found.said in (Said.NO, Said.ERROR):
+    if found.kind in (ReplyKind.DECLINED, ReplyKind.ERROR):
         assert found.text
     for part in found.parts:
         assert isinstance(part[part["kind"]], _HELD[part["kind"]])
@@ -219,7 +227,7 @@ def test_words_are_those_of_a_message_of_what_a_task_made_and_of_what_it_says() 
         {"task": {"status": {"state": "TASK_STATE_COMPLETED", "message": {"parts": [{"text": "done"}]}}}},
     ):
         for answer in ({"jsonrpc": "2.0", "result": result}, result):
-            assert heard(text_of(answer), LIMITS) == (Said.WORDS, "done", tuple(WORDS))
+            assert parse_delegation_reply(text_of(answer), LIMITS) == (ReplyKind.ANSWERED, "done", tuple(WORDS))
 
 
 @requirement("D7")
@@ -235,10 +243,10 @@ def test_what_says_nothing_is_taken_and_not_done() -> None:
         {"result": "ok"},
     ]
     for answer in nothing:
-        assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+        assert parse_delegation_reply(text_of(answer), LIMITS).kind is ReplyKind.ACCEPTED
     for parts in ([{"kind": "text", "text": ""}], [{"kind": "text"}], [{"kind": ["text"], "text": "x"}], [7]):
-        assert heard(text_of({"result": {"parts": parts}}), LIMITS).said is Said.TAKEN
-    assert heard(text_of({"result": task("completed")}), LIMITS).said is Said.WORDS
+        assert parse_delegation_reply(text_of({"result": {"parts": parts}}), LIMITS).kind is ReplyKind.ACCEPTED
+    assert parse_delegation_reply(text_of({"result": task("completed")}), LIMITS).kind is ReplyKind.ANSWERED
 
 
 @requirement("D8")
@@ -252,14 +260,17 @@ def test_an_error_and_a_task_that_failed_end_it_and_a_rejected_one_declines() ->
         ({"result": task("cancelled")}, "its task has been canceled"),
         ({"result": {"status": {"state": "TASK_STATE_FAILED", **said}}}, "not mine"),
     ):
-        assert heard(text_of(answer), LIMITS)[:2] == (Said.ERROR, text)
+        assert parse_delegation_reply(text_of(answer), LIMITS)[:2] == (ReplyKind.ERROR, text)
     for answer, text in (
         ({"result": {"status": {"state": "rejected", **said}}}, "not mine"),
         ({"result": task("rejected")}, "its task was rejected"),
     ):
-        assert heard(text_of(answer), LIMITS)[:2] == (Said.NO, text)
+        assert parse_delegation_reply(text_of(answer), LIMITS)[:2] == (ReplyKind.DECLINED, text)
     for nothing in (None, False, ""):
-        assert heard(text_of({"error": nothing, "result": {"parts": WORDS}}), LIMITS).said is Said.WORDS
+        assert (
+            parse_delegation_reply(text_of({"error": nothing, "result": {"parts": WORDS}}), LIMITS).kind
+            is ReplyKind.ANSWERED
+        )
 
 
 @requirement("D7")
@@ -274,7 +285,7 @@ def test_no_answer_is_larger_than_a_message_may_be(texts: list[str], files: int,
     parts += [{"kind": "file", "file": {"uri": "https://x.example/f"}}] * files + [
         {"kind": "data", "data": {"d": data}}
     ]
-    found = heard(text_of({"result": {"parts": parts}}), limits)
+    found = parse_delegation_reply(text_of({"result": {"parts": parts}}), limits)
     kept = [part for part in found.parts if part["kind"] == "text"]
     assert sum(len(part["text"].encode()) for part in kept) <= 40
     assert len(found.parts) <= 8 and sum(part["kind"] == "file" for part in found.parts) <= 2

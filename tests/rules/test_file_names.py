@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from molecule_core.ground.text import clean_file_name, hidden_character
-from molecule_core.messages.attachments import claimed_type, named, picture_type
+from molecule_core.common.text import find_hidden_character, sanitize_file_name
+from molecule_core.messages.files.attachments import declared_mime_type, image_type, parse_file_uri
 from tests.requirements import requirement
 from tests.rules.effort import examples
 
@@ -47,7 +47,7 @@ ODD = st.text(
     ],
 )
 def test_a_name_is_what_is_left_when_all_that_could_mislead_is_gone(given_name: str, kept: str) -> None:
-    assert clean_file_name(given_name, MOST) == kept
+    assert sanitize_file_name(given_name, MOST) == kept
 
 
 @requirement("S16")
@@ -56,13 +56,13 @@ def test_a_name_is_what_is_left_when_all_that_could_mislead_is_gone(given_name: 
 @example("\u200d")
 @examples(300)
 def test_whatever_a_name_was_it_becomes_one_that_is_safe_everywhere(given_name: str) -> None:
-    kept = clean_file_name(given_name, MOST)
+    kept = sanitize_file_name(given_name, MOST)
     assert 0 < len(kept.encode()) <= MOST
     assert kept == kept.strip(" .")
     assert not set(kept) & set('/\\:*?"<>|')
-    assert hidden_character(kept) is None
+    assert find_hidden_character(kept) is None
     assert all(unicodedata.category(each) not in {"Cc", "Cs", "Zl", "Zp"} for each in kept)
-    assert clean_file_name(kept, MOST) == kept
+    assert sanitize_file_name(kept, MOST) == kept
 
 
 @requirement("S16")
@@ -79,7 +79,7 @@ def test_whatever_a_name_was_it_becomes_one_that_is_safe_everywhere(given_name: 
     ],
 )
 def test_a_type_is_kept_as_a_claim_only_in_the_usual_form(claim: str | None, kept: str) -> None:
-    assert claimed_type(claim) == kept
+    assert declared_mime_type(claim) == kept
 
 
 ID = "01900000-0000-7000-8000-00000000beef"
@@ -103,12 +103,12 @@ ID = "01900000-0000-7000-8000-00000000beef"
     ],
 )
 def test_what_only_looks_like_a_file_of_ours_is_none(uri: object) -> None:
-    assert named(uri) is None
+    assert parse_file_uri(uri) is None
 
 
 @requirement("S19")
 @given(st.binary(max_size=32))
 @examples(300)
 def test_bytes_are_a_picture_only_with_a_pictures_beginning(head: bytes) -> None:
-    kind = picture_type(head)
+    kind = image_type(head)
     assert kind is None or head.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.messages.handles import handle_of, parse
+from molecule_core.messages.obligations.reply_handles import make_handle, parse_handle
 from tests.requirements import requirement
 from tests.rules.effort import examples
 
@@ -29,7 +29,7 @@ class Bound:
     @property
     def handle(self) -> str:
         """Its handle."""
-        return handle_of(*dataclasses.astuple(self))
+        return make_handle(*dataclasses.astuple(self))
 
 
 bounds = st.builds(Bound, ids, st.just("") | ids, ids, ids, ids, st.integers(1, 10**9))
@@ -39,7 +39,7 @@ bounds = st.builds(Bound, ids, st.just("") | ids, ids, ids, ids, st.integers(1, 
 @given(bounds)
 @examples(200)
 def test_a_handle_names_its_message_and_is_the_same_each_time(bound: Bound) -> None:
-    found = parse(bound.handle)
+    found = parse_handle(bound.handle)
     assert found is not None
     assert found.seq == bound.seq
     assert bound.handle == f"m{bound.seq}-{found.check}"
@@ -58,13 +58,13 @@ def test_a_handle_changes_with_each_thing_that_it_is_bound_to(bound: Bound, name
 
 @requirement("M27")
 def test_what_stands_in_one_member_never_runs_into_the_next() -> None:
-    assert handle_of("ab", "c", "w", "t", "a", 1)[2:] != handle_of("a", "bc", "w", "t", "a", 1)[2:]
-    assert handle_of("o", "", "w", "t", "a", 1) != handle_of("o", "w", "", "t", "a", 1)
+    assert make_handle("ab", "c", "w", "t", "a", 1)[2:] != make_handle("a", "bc", "w", "t", "a", 1)[2:]
+    assert make_handle("o", "", "w", "t", "a", 1) != make_handle("o", "w", "", "t", "a", 1)
 
 
 @requirement("M27")
 def test_a_message_that_begins_its_thread_has_one_handle_whether_the_thread_is_named_or_not() -> None:
-    assert handle_of("o", "s", "w", None, "a", 1) == handle_of("o", "s", "w", "a", "a", 1)
+    assert make_handle("o", "s", "w", None, "a", 1) == make_handle("o", "s", "w", "a", "a", 1)
 
 
 @requirement("M27")
@@ -72,7 +72,7 @@ def test_a_message_that_begins_its_thread_has_one_handle_whether_the_thread_is_n
 @examples(50)
 def test_checks_are_spread_over_the_whole_alphabet(first: int) -> None:
     """1,000 neighbours in one inbox: no letter is missing at any place, and hardly two checks agree."""
-    checks = [handle_of("o", "s", "w", "t", f"a{no}", no).split("-")[1] for no in range(first, first + 1000)]
+    checks = [make_handle("o", "s", "w", "t", f"a{no}", no).split("-")[1] for no in range(first, first + 1000)]
     assert all(len({check[place] for check in checks}) == 32 for place in range(5))
     assert len(set(checks)) > 990
 
@@ -80,7 +80,7 @@ def test_checks_are_spread_over_the_whole_alphabet(first: int) -> None:
 @requirement("M27")
 @pytest.mark.parametrize("spelled", ["m17-k3f9q", " m17-k3f9q\n", "M17-K3F9Q"])
 def test_a_handle_is_read_as_a_model_may_copy_it(spelled: str) -> None:
-    assert parse(spelled) == (17, "k3f9q")
+    assert parse_handle(spelled) == (17, "k3f9q")
 
 
 @requirement("M27")
@@ -107,12 +107,12 @@ def test_a_handle_is_read_as_a_model_may_copy_it(spelled: str) -> None:
     ],
 )
 def test_anything_else_is_no_handle(text: str) -> None:
-    assert parse(text) is None
+    assert parse_handle(text) is None
 
 
 @requirement("M27")
 @given(st.text(max_size=40))
 @examples(300)
 def test_no_text_makes_the_reader_of_handles_stumble(text: str) -> None:
-    found = parse(text)
+    found = parse_handle(text)
     assert found is None or f"m{found.seq}-{found.check}" == text.strip().lower()

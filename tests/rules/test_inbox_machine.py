@@ -11,34 +11,42 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import (
-    AttemptMissing,
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import (
+    AttemptRequired,
     InboxFull,
     InvalidField,
     MessageIdReused,
     MoleculeError,
-    NotDead,
+    NotADeadLetter,
     NotFound,
     StaleAttempt,
 )
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages import settling as settling_module
-from molecule_core.messages.askers import Askers
-from molecule_core.messages.handing import Handing
-from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import RECEIVE, Draft, Filters, Line, LogEntry, Receipt, Sender
-from molecule_core.messages.owing import Owing
+from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.inbox import acks as settling_module
+from molecule_core.messages.inbox.claims import InboxClaims
+from molecule_core.messages.model import (
+    TYPE_RECEIVE,
+    ActivityFilters,
+    AgentLogEntry,
+    MessageDraft,
+    MessageReceipt,
+    Sender,
+    UserNotice,
+)
+from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.reader import MessageReader
-from molecule_core.messages.results import Results
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Org
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.registry import Registry
+from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.queries import Query
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.wakeups import Notifier
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import ENGINES, Engine, open_store, place_for
 from tests.requirements import requirement
@@ -57,20 +65,20 @@ class World:
     def __init__(self, runner: asyncio.Runner, engine: Engine, folder: Path, postgres: str, limits: Limits) -> None:
         self.runner = runner
         self.clock = FakeClock()
-        self.ids = Ids(self.clock, SeededRandomness(4))
-        self.registry = Registry()
-        self.wakeups = Wakeups(self.clock)
+        self.ids = IdGenerator(self.clock, SeededRandomness(4))
+        self.registry = OrgRegistry()
+        self.wakeups = Notifier(self.clock)
         place = self.run(place_for(engine, folder, postgres))
         self.store = cast(Any, open_store(engine, place, clock=self.clock, limits=limits))
-        self.store._ring = self.wakeups.ring
+        self.store._ring = self.wakeups.notify
         self.org = org = OrgReader(self.registry)
         self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")
-        owing = Owing(self.clock, limits)
-        results = Results(owing, clock=self.clock, ids=self.ids)
-        askers = Askers(self.store, org, self.wakeups, results, clock=self.clock, ids=self.ids, limits=limits)
-        self.letters = Letters(self.store, org, askers, clock=self.clock)
-        self.handing = Handing(self.store, org, self.wakeups, self.reader, owing, clock=self.clock, limits=limits)
+        owing = ObligationLedger(self.clock, limits)
+        results = DelegationMessages(owing, clock=self.clock, ids=self.ids)
+        askers = ReplyWaiters(self.store, org, self.wakeups, results, clock=self.clock, ids=self.ids, limits=limits)
+        self.letters = DeadLetterWriter(self.store, org, askers, clock=self.clock)
+        self.handing = InboxClaims(self.store, org, self.wakeups, self.reader, owing, clock=self.clock, limits=limits)
         self.run(self.store.open())
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -87,7 +95,7 @@ class World:
         org_id = self.ids.new()
         self.registry.put_org(Org(org_id, org_id, False, 0))
         ids = [self.ids.new() for _ in range(count)]
-        self.registry.put_all(seat(id_, org_id) for id_ in ids)
+        self.registry.put_workspaces(seat(id_, org_id) for id_ in ids)
         return ids
 
     def refusal_or(self, work: Awaitable[Any]) -> Any:
@@ -97,7 +105,7 @@ class World:
         except MoleculeError as error:
             return type(error)
 
-    async def send(self, workspace_id: str, draft: Draft) -> Receipt:
+    async def send(self, workspace_id: str, draft: MessageDraft) -> MessageReceipt:
         """`MessageWriter.send`, called on the loop."""
         return await self.writer.send(workspace_id, draft)
 
@@ -110,7 +118,7 @@ class World:
 def world_on(engine: Engine, folder: Path, postgres: str, limits: Limits | None = None) -> Iterator[World]:
     """A world until the block ends. The floor of an inbox moves in steps of two rows, so that it needs several."""
     with asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settling_module, "_FLOOR_STEP", 2)
+        patch.setattr(settling_module, "_FLOOR_BATCH", 2)
         world = World(runner, engine, folder, postgres, limits or Limits(inbox_unhandled=LIMIT))
         try:
             yield world
@@ -120,14 +128,14 @@ def world_on(engine: Engine, folder: Path, postgres: str, limits: Limits | None 
 
 def draft_of(
     sender: str | None, text: str, message_id: str | None, *, person: str = "p", life: int | None = None
-) -> Draft:
+) -> MessageDraft:
     """A message of a workspace, or of a person."""
     who = Sender(f"person:{person}", None, person, "Ada")
     if sender is not None:
         who = Sender(f"workspace:{sender}", sender, None, None)
     message = {"role": "user", "parts": [{"kind": "text", "text": text}], "metadata": {}}
     params = {"metadata": {}} if life is None else {"metadata": {}, "expires_in_seconds": life}
-    return Draft(who, params, message, 1, text, "request", message_id, None)
+    return MessageDraft(who, params, message, 1, text, "request", message_id, None)
 
 
 # -- the machine -----------------------------------------------------------------------------------------------------
@@ -140,7 +148,7 @@ class InboxMachine(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         self.boxes = [Model(id_) for id_ in world.seats(2)]
-        self.sent: dict[tuple[str | None, str], tuple[int, str, Receipt]] = {}
+        self.sent: dict[tuple[str | None, str], tuple[int, str, MessageReceipt]] = {}
         self.floors = [0, 0]
 
     which = st.integers(0, 1)
@@ -164,7 +172,7 @@ class InboxMachine(RuleBasedStateMachine):
         elif len(box.open(box.head)) >= LIMIT:
             assert found is InboxFull
         else:
-            assert isinstance(found, Receipt)
+            assert isinstance(found, MessageReceipt)
             box.head += 1
             box.inbox.append(Message(box.head, found.activity_id, sender))
             box.inbox[-1].dies_at = None if life is None else self.world.clock.now() + life * SECOND
@@ -175,7 +183,9 @@ class InboxMachine(RuleBasedStateMachine):
     def notify(self, which: int, id_: str | None, text: str) -> None:
         """The agent writes to its user: a row of its log, no mail of its own."""
         box = self.boxes[which]
-        found = self.world.refusal_or(self.world.writer.notify(box.id, Line([{"kind": "text", "text": text}], id_)))
+        found = self.world.refusal_or(
+            self.world.writer.notify_user(box.id, UserNotice([{"kind": "text", "text": text}], id_))
+        )
         before = self.sent.get((box.id, id_)) if id_ is not None else None
         if before is not None:
             assert found == (before[2] if before[1] == text else MessageIdReused)
@@ -189,7 +199,7 @@ class InboxMachine(RuleBasedStateMachine):
     def log(self, which: int) -> None:
         """The agent reports on itself."""
         box = self.boxes[which]
-        box.own = self.world.run(self.world.writer.log(box.id, LogEntry(activity_type="agent_log")))
+        box.own = self.world.run(self.world.writer.log_activity(box.id, AgentLogEntry(activity_type="agent_log")))
         box.head += 1
 
     @rule(which=which, lease=st.sampled_from([5, 60]), count=st.integers(1, 3))
@@ -218,7 +228,7 @@ class InboxMachine(RuleBasedStateMachine):
             return
         message = mortal[choice % len(mortal)]
         is_asked = self._is_asked(box, message)
-        self.world.run(self.world.letters.expire(message.id))
+        self.world.run(self.world.letters.expire_message(message.id))
         if not message.handled and max(message.dies_at or 0, message.lease_until) <= now:
             message.letter = "dead"
             box.handle([message])
@@ -235,7 +245,9 @@ class InboxMachine(RuleBasedStateMachine):
     def _is_told(self, which: int, source: str) -> None:
         """The server writes to a seat, however full its inbox is."""
         box = self.boxes[which]
-        (row,) = self.world.run(self.world.reader.after(box.id, box.head, Filters(activity_type=RECEIVE), 2))
+        (row,) = self.world.run(
+            self.world.reader.list_after(box.id, box.head, ActivityFilters(activity_type=TYPE_RECEIVE), 2)
+        )
         box.head += 1
         assert (row.seq, row.kind, row.source_id) == (box.head, "system", source)
         box.inbox.append(Message(row.seq, row.id, source))
@@ -255,7 +267,7 @@ class InboxMachine(RuleBasedStateMachine):
             if message.letter == "dead":
                 message.letter, message.lease_until = wanted, 0
         else:
-            assert found is (NotDead if message.letter else NotFound)
+            assert found is (NotADeadLetter if message.letter else NotFound)
 
     @rule(which=which, text=words)
     def a_letter_waits_again_and_is_taken(self, which: int, text: str) -> None:
@@ -286,11 +298,11 @@ class InboxMachine(RuleBasedStateMachine):
             return
         message = candidates[choice % len(candidates)]
         attempt = None if older is None else message.attempt - older
-        found = self.world.refusal_or(self.world.handing.ack_one(box.id, message.id, attempt))
+        found = self.world.refusal_or(self.world.handing.ack_message(box.id, message.id, attempt))
         if message.handled and message.letter != "requeued":
             assert found == box.floor
         elif message.attempt and attempt is None:
-            assert found is AttemptMissing
+            assert found is AttemptRequired
         elif message.attempt and attempt is not None and attempt < message.attempt:
             assert found is StaleAttempt
         elif attempt is not None and attempt > max(message.attempt, 1):
@@ -305,7 +317,7 @@ class InboxMachine(RuleBasedStateMachine):
     def ack_upto(self, which: int, seq: int, attempt: int | None) -> None:
         """All up to a number is handled; the number may be behind the floor, or beyond all that ever came."""
         box = self.boxes[which]
-        found = self.world.refusal_or(self.world.handing.ack_upto(box.id, seq, attempt))
+        found = self.world.refusal_or(self.world.handing.ack_up_to(box.id, seq, attempt))
         seq = min(seq, box.head)
         if seq <= box.floor:
             assert found == box.floor
@@ -323,7 +335,7 @@ class InboxMachine(RuleBasedStateMachine):
         if not box.head:
             return
         seq = 1 + choice % box.head
-        found = self.world.run(self.world.handing.ack_cursor(box.id, seq, Filters(source=source)))
+        found = self.world.run(self.world.handing.ack_cursor(box.id, seq, ActivityFilters(source=source)))
         if source is None:
             if seq > box.floor:
                 box.settle_waiting(seq, None)
@@ -337,15 +349,19 @@ class InboxMachine(RuleBasedStateMachine):
         """Mail of the other inbox, a row of one's own log that is no mail, and what never was."""
         box, other = self.boxes[which], self.boxes[1 - which]
         for id_ in [box.own, "nonsense", *(each.id for each in other.inbox[-1:])]:
-            assert self.world.refusal_or(self.world.handing.ack_one(box.id, id_, 1)) is NotFound
+            assert self.world.refusal_or(self.world.handing.ack_message(box.id, id_, 1)) is NotFound
 
     @invariant()
     def the_store_says_what_the_model_says(self) -> None:
         """Numbers without gaps, the floor, and the count of what is handled."""
         for which, box in enumerate(self.boxes):
-            read = self.world.run(self.world.reader.after(box.id, 0, Filters(activity_type=RECEIVE), 10_000))
+            read = self.world.run(
+                self.world.reader.list_after(box.id, 0, ActivityFilters(activity_type=TYPE_RECEIVE), 10_000)
+            )
             assert [(row.seq, row.id) for row in read] == [(each.seq, each.id) for each in box.inbox]
-            read = self.world.run(self.world.reader.after(box.id, box.floor, Filters(activity_type=RECEIVE), 2))
+            read = self.world.run(
+                self.world.reader.list_after(box.id, box.floor, ActivityFilters(activity_type=TYPE_RECEIVE), 2)
+            )
             assert [row.seq for row in read] == [each.seq for each in box.inbox if each.seq > box.floor][:2]
             assert self.world.rows("last_seq", key=box.id) == [(box.head or None,)]
             assert self.world.rows("last_inbound", key=box.id) == ([(len(box.inbox),)] if box.inbox else [])
@@ -392,8 +408,8 @@ def _without_the_check_of_attempts(world: World, patch: pytest.MonkeyPatch) -> N
 
 
 def _with_room_for_one_more(world: World, patch: pytest.MonkeyPatch) -> None:
-    right = rules.most_inbound
-    patch.setattr(rules, "most_inbound", lambda inbox, limit: right(inbox, limit) + 1)
+    right = rules.max_inbound_no
+    patch.setattr(rules, "max_inbound_no", lambda inbox, limit: right(inbox, limit) + 1)
 
 
 def _with_a_floor_that_stays(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -401,7 +417,7 @@ def _with_a_floor_that_stays(world: World, patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return inbox
 
-    patch.setattr(settling_module, "_raised", stays)
+    patch.setattr(settling_module, "_advance_floor", stays)
 
 
 def _without_leases(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -419,7 +435,7 @@ def _with_letters_that_the_floor_forgets(world: World, patch: pytest.MonkeyPatch
 
 
 def _without_a_look_at_what_a_repeated_message_says(world: World, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rules, "repeated", lambda twin, **_: Receipt(*twin[:3]))
+    patch.setattr(rules, "replayed_receipt", lambda twin, **_: MessageReceipt(*twin[:3]))
 
 
 @pytest.mark.parametrize(
@@ -451,11 +467,11 @@ def test_a_gap_that_closes_lets_the_floor_rise_over_all_that_was_handled_behind_
     ids = []
     for number in range(LIMIT):
         ids.append(world.run(world.send(box, draft_of(None, str(number), None))).activity_id)
-        world.run(world.writer.log(box, LogEntry(activity_type="agent_log")))
+        world.run(world.writer.log_activity(box, AgentLogEntry(activity_type="agent_log")))
     for id_ in reversed(ids[1:]):
-        assert world.run(world.handing.ack_one(box, id_, None)) == 0
+        assert world.run(world.handing.ack_message(box, id_, None)) == 0
     assert world.rows("inbox_state", workspace_id=box) == [(0, 0, LIMIT - 1, 0, 0)]
-    closing = world.handing.ack_one(box, ids[0], None) if last == "one" else world.handing.ack_upto(box, 1, None)
+    closing = world.handing.ack_message(box, ids[0], None) if last == "one" else world.handing.ack_up_to(box, 1, None)
     assert world.run(closing) == 2 * LIMIT - 1
     assert world.rows("inbox_state", workspace_id=box) == [(2 * LIMIT - 1, LIMIT, 0, 0, 0)]
     assert world.rows("handouts_upto", workspace_id=box, seq=1_000) == []
@@ -481,8 +497,8 @@ def test_a_burst_fills_an_inbox_exactly_to_its_limit(world: World, named: bool, 
     ids = [f"m{number}" if named else None for number in range(12)]
     # Named by one person and unnamed ones take a different number of steps to decide: mix them.
     found = _at_once(world, *(world.send(box, draft_of(None, "hi", id_, person=box)) for id_ in [*ids, None, None]))
-    assert sum(isinstance(each, Receipt) for each in found) == LIMIT - waiting
-    assert all(isinstance(each, Receipt | InboxFull) for each in found)
+    assert sum(isinstance(each, MessageReceipt) for each in found) == LIMIT - waiting
+    assert all(isinstance(each, MessageReceipt | InboxFull) for each in found)
     assert world.rows("last_inbound", key=box) == [(LIMIT,)]
     assert world.rows("last_seq", key=box) == [(LIMIT,)]
 
@@ -492,7 +508,7 @@ def test_the_same_message_many_times_at_once_is_one_message(world: World) -> Non
     box, sender = world.seats(2)
     found = _at_once(world, *(world.send(box, draft_of(sender, "hi", "m")) for _ in range(20)))
     assert len(set(found)) == 1
-    assert isinstance(found[0], Receipt)
+    assert isinstance(found[0], MessageReceipt)
     assert world.rows("last_seq", key=box) == [(1,)]
 
 
@@ -500,8 +516,8 @@ def test_the_same_message_many_times_at_once_is_one_message(world: World) -> Non
 def test_of_two_contents_under_one_id_at_once_the_first_wins_and_the_other_is_refused(world: World) -> None:
     box, sender = world.seats(2)
     found = _at_once(world, *(world.send(box, draft_of(sender, text, "m")) for text in ("one", "other") * 5))
-    assert len({each for each in found if isinstance(each, Receipt)}) == 1
-    assert [type(each) for each in found] == [Receipt, MessageIdReused] * 5
+    assert len({each for each in found if isinstance(each, MessageReceipt)}) == 1
+    assert [type(each) for each in found] == [MessageReceipt, MessageIdReused] * 5
 
 
 @requirement("M18", "P1")
@@ -511,7 +527,7 @@ def test_an_ack_beyond_all_that_came_does_not_swallow_what_is_just_coming(world:
     (box,) = world.seats(1)
     world.run(world.send(box, draft_of(None, "seen", None)))
     world.run(world.handing.claim(box, lease_seconds=60, count=10))
-    both = [world.send(box, draft_of(None, "new", None)), world.handing.ack_upto(box, 1_000_000, None)]
+    both = [world.send(box, draft_of(None, "new", None)), world.handing.ack_up_to(box, 1_000_000, None)]
     found = _at_once(world, *(both if first == "send" else reversed(both)))
     assert not [each for each in found if isinstance(each, BaseException)]
     floor = next(each for each in found if isinstance(each, int))

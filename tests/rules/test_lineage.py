@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import ChainFrozen, ChainNotFrozen
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import ChainFrozen, ChainNotFrozen
+from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.lineage import Cause, Chain
-from molecule_core.messages.model import Filters, Line
+from molecule_core.messages.chains.model import Cause, Chain
+from molecule_core.messages.model import ActivityFilters, UserNotice
 from molecule_core.store.journal import Journal
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
@@ -78,7 +78,7 @@ def test_root_and_hop_of_every_message_are_as_a_shadow_model_says(world: World, 
     inboxes: list[list[Shadow]] = [[] for _ in seats]
 
     def check(place: int, id_: str, cause: Shadow | None) -> Shadow:
-        (row,) = world.run(world.reader.newest(seats[place], Filters(), 1))
+        (row,) = world.run(world.reader.list_newest(seats[place], ActivityFilters(), 1))
         made = Shadow(id_, world.clock.now(), cause)
         assert row.id == id_
         assert (row.root_id or row.id, row.hop, row.cause_id) == (made.root, made.hop, cause.id if cause else None)
@@ -98,7 +98,7 @@ def test_root_and_hop_of_every_message_are_as_a_shadow_model_says(world: World, 
             inboxes[whom].append(check(whom, id_, cause))
         elif act == "notify":
             parts = [{"kind": "text", "text": "hello"}]
-            id_ = world.run(world.writer.notify(seats[who], Line(parts))).activity_id
+            id_ = world.run(world.writer.notify_user(seats[who], UserNotice(parts))).activity_id
             check(who, id_, cause_in(inbox, None, now))
         elif act == "claim":
             world.run(world.handing.claim(seats[who], lease_seconds=3600, count=2))
@@ -106,7 +106,7 @@ def test_root_and_hop_of_every_message_are_as_a_shadow_model_says(world: World, 
                 each.state = "held"
         elif act == "ack" and (held := [each for each in inbox if each.state == "held"]):
             done = held[number % len(held)]
-            world.run(world.handing.ack_one(seats[who], done.id, 1))
+            world.run(world.handing.ack_message(seats[who], done.id, 1))
             done.state = "handled"
         elif act == "wait" and waited + 200 * number < 3500:
             waited += 200 * number
@@ -121,7 +121,7 @@ def test_a_body_cannot_choose_its_chain(world: World) -> None:
         draft = draft_of(one, "hello", None)
         draft.message["metadata"].update(lie)
         world.run(world.send(other, draft))
-        (row,) = world.run(world.reader.newest(other, Filters(), 1))
+        (row,) = world.run(world.reader.list_newest(other, ActivityFilters(), 1))
         assert (row.root_id, row.hop, row.cause_id) == (None, 0, None)
 
 
@@ -130,7 +130,7 @@ def test_a_body_cannot_choose_its_chain(world: World) -> None:
 
 async def frozen_events(world: World, org_id: str) -> list[Any]:
     """What the journal tells of stopped chains."""
-    facts = await Journal(world.store).after(org_id, 0, 5000)
+    facts = await Journal(world.store).read_after(org_id, 0, 5000)
     return [msgspec.json.decode(fact.payload or "{}") for fact in facts if fact.name == "CHAIN_FROZEN"]
 
 
@@ -151,7 +151,7 @@ def test_of_a_fan_of_more_than_a_thousand_messages_exactly_a_thousand_are_taken(
 ) -> None:
     with world_on(engine, tmp_path, postgres, Limits()) as world:
         one, other = world.seats(2)
-        org_id = world.registry.living(one).org_id
+        org_id = world.registry.active_workspace(one).org_id
         root = world.run(world.send(one, draft_of(None, "tell everybody", None))).activity_id
         world.run(world.handing.claim(one, lease_seconds=60, count=1))
 
@@ -183,9 +183,9 @@ def test_a_chain_trips_exactly_where_a_limit_is_passed(
 ) -> None:
     limits = Limits(chain_hops=hops + 1, chain_messages=most + 1, pingpong=pingpong + 1)
     cause = Cause("c", "r", hop, talk, "peer", 0, 1)
-    link = rules.link_to(cause, "peer", "thanks", limits)
+    link = rules.next_link(cause, "peer", "thanks", limits)
     assert (link.root_id, link.hop, link.cause_id, link.small_talk) == ("r", hop + 1, "c", talk + 1)
-    reason = rules.trip_of(cause, link, messages, 1, limits)
+    reason = rules.exceeded_limit(cause, link, messages, 1, limits)
     passed = {"hops": hop > hops, "messages": messages > most, "pingpong": talk > pingpong}
     assert reason == next((name for name, is_passed in passed.items() if is_passed), None)
 
@@ -198,7 +198,7 @@ def test_a_release_never_takes_away_and_allows_so_many_more(
     most = {"most_hops": 24, "most_messages": 1000, "most_small_talk": 6}
     far = {"hops": hops, "messages": messages, "small_talk": talk}
     place = {"root_id": "r", "org_id": "o", "workspace_id": "w", "state": "frozen", "reason": "hops", "trips": 1}
-    new = rules.released(Chain(**place, **far, **most, frozen_at=0), messages, more, Limits())  # type: ignore[arg-type]
+    new = rules.released_chain(Chain(**place, **far, **most, frozen_at=0), messages, more, Limits())  # type: ignore[arg-type]
     assert new.most_hops == max(24, hops + (more or 24))
     assert new.most_messages == messages + (more or 1000)
     assert new.most_small_talk == max(6, talk + (more or 6))
@@ -217,5 +217,5 @@ def test_a_release_never_takes_away_and_allows_so_many_more(
 def test_only_small_talk_back_to_whom_it_came_from_counts(
     source: str | None, target: str | None, text: str | None, *, counted: bool
 ) -> None:
-    link = rules.link_to(Cause("c", None, 0, 4, source, 0, 1), target, text, Limits())
+    link = rules.next_link(Cause("c", None, 0, 4, source, 0, 1), target, text, Limits())
     assert link.small_talk == (5 if counted else None)

@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.org.model import Pulse, Workspace
-from molecule_core.org.registry import Registry
+from molecule_core.org.model import Heartbeat, Workspace
+from molecule_core.org.registry import OrgRegistry
 from tests.rules.effort import examples
 from tests.rules.forests import ORGS, seat
 
@@ -18,7 +18,7 @@ class Office:
     """A registry, and how often each seat was shown."""
 
     def __init__(self, count: int) -> None:
-        self.registry = Registry()
+        self.registry = OrgRegistry()
         self.seats: list[Workspace] = []
         self.shown = 0
         for _ in range(count):
@@ -26,17 +26,17 @@ class Office:
 
     def show(self, workspace: Workspace) -> bytes:
         self.shown += 1
-        return msgspec.json.encode([workspace.id, workspace.rev, self.registry.pulse(workspace.id).heard_at])
+        return msgspec.json.encode([workspace.id, workspace.rev, self.registry.last_heartbeat(workspace.id).heard_at])
 
     def add(self) -> None:
         number = len(self.seats)
         self.seats.append(seat(f"n{number}", ORGS[number % 7 == 0]))
-        self.registry.put(self.seats[-1])
+        self.registry.put_workspace(self.seats[-1])
 
     def change(self, number: int, **fields: int) -> None:
         changed = msgspec.structs.replace(self.seats[number], rev=self.seats[number].rev + 1, **fields)
         self.seats[number] = changed
-        self.registry.put(changed)
+        self.registry.put_workspace(changed)
 
     def do(self, step: str, number: int, turn: int) -> None:
         if step == "add" or not self.seats:
@@ -47,7 +47,7 @@ class Office:
         elif step == "remove":
             self.change(at, removed_at=1)
         elif step == "hear":
-            self.registry.hear(self.seats[at].id, Pulse(heard_at=turn))
+            self.registry.record_heartbeat(self.seats[at].id, Heartbeat(heard_at=turn))
         return None
 
     def living(self, org_id: str | None) -> list[Workspace]:
@@ -66,9 +66,9 @@ class Office:
             behind = ever[ever.index(after) + 1 :] if after else []
             for count in (1, 100, 150):
                 page = [each for each in behind if not each.removed][:count]
-                found = self.registry.page_list(org_id, None if after is None else after.id, count, self.show)
+                found = self.registry.encoded_page(org_id, None if after is None else after.id, count, self.show)
                 pairs.append((found, self.made_anew(page)))
-            pairs.append((self.registry.whole_list(org_id, self.show), self.made_anew(self.living(org_id))))
+            pairs.append((self.registry.encoded_list(org_id, self.show), self.made_anew(self.living(org_id))))
         return pairs
 
 
@@ -80,7 +80,7 @@ def test_lists_say_after_any_history_what_lists_made_anew_say(count: int, steps:
         office.do(step, number, turn)
         if step == "ask":
             assert all(found == anew for found, anew in office.lists(number))
-            of_all = office.registry.whole_list(None, office.show)
+            of_all = office.registry.encoded_list(None, office.show)
             assert sorted(msgspec.json.decode(of_all)) == sorted(
                 msgspec.json.decode(office.made_anew(office.living(None)))
             )
@@ -88,19 +88,19 @@ def test_lists_say_after_any_history_what_lists_made_anew_say(count: int, steps:
 
 def test_only_who_changed_or_was_heard_is_shown_anew() -> None:
     office = Office(300)
-    first = office.registry.whole_list(None, office.show)
+    first = office.registry.encoded_list(None, office.show)
     assert office.shown == 300
-    assert office.registry.whole_list(None, office.show) == first
+    assert office.registry.encoded_list(None, office.show) == first
     assert office.shown == 300
     office.change(1)
-    office.registry.hear("n150", Pulse(heard_at=7))
+    office.registry.record_heartbeat("n150", Heartbeat(heard_at=7))
     office.add()
-    office.registry.whole_list(None, office.show)
+    office.registry.encoded_list(None, office.show)
     assert office.shown == 303
 
 
 def test_a_list_of_nobody_is_empty() -> None:
     office = Office(0)
-    assert office.registry.whole_list(None, office.show) == b"[]"
-    assert office.registry.whole_list("unknown", office.show) == b"[]"
-    assert office.registry.page_list("unknown", None, 100, office.show) == b"[]"
+    assert office.registry.encoded_list(None, office.show) == b"[]"
+    assert office.registry.encoded_list("unknown", office.show) == b"[]"
+    assert office.registry.encoded_page("unknown", None, 100, office.show) == b"[]"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.logs import JsonFormatter, TextFormatter, redact, set_up_logs
-from molecule_core.ground.tokens import ADMIN_PREFIX, PERSON_PREFIX, WORKSPACE_PREFIX, new_token
+from molecule_core.common.logs import JsonFormatter, TextFormatter, configure_logging, redact
+from molecule_core.common.tokens import ADMIN_PREFIX, PERSON_PREFIX, WORKSPACE_PREFIX, new_token
 from tests.clocks import SeededRandomness
 from tests.requirements import requirement
 from tests.rules.effort import examples
@@ -181,7 +181,7 @@ def test_logs_go_to_standard_error_in_one_style(
     before, level = list(root.handlers), root.level
     try:
         root.handlers = []
-        set_up_logs("warning", style)
+        configure_logging("warning", style)
         (handler,) = root.handlers
         assert isinstance(handler.formatter, formatter)
         assert isinstance(handler, logging.StreamHandler)

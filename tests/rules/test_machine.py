@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from molecule_core.ground import machine
+from molecule_core.common import process_info
 from tests.requirements import requirement
 
 _FILES = resource.RLIMIT_NOFILE
@@ -13,9 +13,9 @@ _FILES = resource.RLIMIT_NOFILE
 
 @requirement("O4")
 def test_figures_of_this_process_are_plausible() -> None:
-    assert 1 << 20 < machine.memory_bytes() < 1 << 40
-    assert machine.cpu_seconds() > 0
-    assert 2 < machine.open_files() <= machine.open_files_limit() <= machine.most_open_files()
+    assert 1 << 20 < process_info.memory_bytes() < 1 << 40
+    assert process_info.cpu_seconds() > 0
+    assert 2 < process_info.open_files() <= process_info.open_files_limit() <= process_info.max_open_files()
 
 
 @requirement("O8")
@@ -35,9 +35,9 @@ def test_a_server_asks_for_as_many_open_files_as_it_needs_and_may_have(
     calls: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _kind, pair: calls.append(pair))
-    machine.allow_open_files(wanted)
+    process_info.raise_open_files_limit(wanted)
     assert calls == ([] if asked is None else [asked])
-    assert machine.most_open_files() == (sys.maxsize if hard == resource.RLIM_INFINITY else hard)
+    assert process_info.max_open_files() == (sys.maxsize if hard == resource.RLIM_INFINITY else hard)
 
 
 @requirement("O8")
@@ -48,6 +48,6 @@ def test_a_machine_that_says_no_is_no_reason_to_stop(monkeypatch: pytest.MonkeyP
     before = resource.getrlimit(_FILES)
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (10, 20))
     monkeypatch.setattr(resource, "setrlimit", refuse)
-    machine.allow_open_files(1000)
+    process_info.raise_open_files_limit(1000)
     monkeypatch.undo()
     assert resource.getrlimit(_FILES) == before

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from molecule_core.org.model import Workspace
-from molecule_core.org.rules import ancestors, may_talk, neighbours, related, subtree
+from molecule_core.org.rules import ancestors, are_related, may_talk, neighbours, subtree
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.rules.forests import Forest, forest, forests, seat
@@ -137,8 +137,8 @@ def test_the_switch_of_one_organisation_does_not_open_another() -> None:
 def test_the_removed_stay_related_so_that_their_peers_may_be_told() -> None:
     by_id = {each.id: each for each in COMPANY}
     tree = forest(COMPANY).tree
-    assert related(tree, by_id["lead a"], by_id["gone"])
-    assert not related(tree, by_id["worker a"], by_id["gone"])
+    assert are_related(tree, by_id["lead a"], by_id["gone"])
+    assert not are_related(tree, by_id["worker a"], by_id["gone"])
 
 
 @examples(100)

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions.measuring import (
-    FALSE_ALARMS,
-    LOOKED_AT,
-    Score,
-    allowed,
-    chance_of,
-    is_worse,
+from molecule_core.common.limits import Limits
+from molecule_core.instructions.canary_statistics import (
+    FALSE_ALARM_RATE,
+    MAX_CANARY_OUTCOMES,
+    OutcomeCount,
+    alarm_threshold,
+    is_significantly_worse,
+    p_value,
 )
-from molecule_core.instructions.rules import falls_to_canary, hash64
+from molecule_core.instructions.rules import hash64, is_in_canary_share
 from tests.requirements import requirement
 
 LEAST = Limits().canary_outcomes
@@ -31,7 +31,7 @@ _SEED = 20261122
 _RUNS, _MESSAGES = 250, 400
 
 
-def drawn(old: Score, new: Score) -> Fraction:
+def drawn(old: OutcomeCount, new: OutcomeCount) -> Fraction:
     """The same chance by dealing every possible hand: what the test means, without its arithmetic."""
     everything = [1] * (old.missed + new.missed) + [0] * (old.good + new.good)
     hands = list(itertools.combinations(range(len(everything)), new.outcomes))
@@ -41,15 +41,15 @@ def drawn(old: Score, new: Score) -> Fraction:
 @requirement("I16")
 @given(st.tuples(*[st.integers(0, 4)] * 4))
 def test_the_chance_is_the_part_of_all_possible_hands(counts: tuple[int, int, int, int]) -> None:
-    old, new = Score(*counts[:2]), Score(*counts[2:])
-    assert chance_of(old, new) == drawn(old, new)
+    old, new = OutcomeCount(*counts[:2]), OutcomeCount(*counts[2:])
+    assert p_value(old, new) == drawn(old, new)
 
 
 @requirement("I16")
 def test_the_chance_agrees_with_tables_in_books() -> None:
     # The lady tasting tea with three of four cups; one of ten men against nine of twelve women who diet.
-    assert chance_of(Score(3, 1), Score(1, 3)) == Fraction(17, 70)
-    assert float(chance_of(Score(11, 3), Score(1, 9))) == pytest.approx(0.001379728, abs=5e-10)
+    assert p_value(OutcomeCount(3, 1), OutcomeCount(1, 3)) == Fraction(17, 70)
+    assert float(p_value(OutcomeCount(11, 3), OutcomeCount(1, 9))) == pytest.approx(0.001379728, abs=5e-10)
 
 
 @requirement("I16")
@@ -60,30 +60,32 @@ def test_one_question_is_wrong_no_oftener_than_its_part_allows(missed: int, good
         return
     wrong = Fraction(0)
     for found in range(max(0, size - good), min(missed, size) + 1):
-        if is_worse(Score(good - size + found, missed - found), Score(size - found, found), least=LEAST):
+        if is_significantly_worse(
+            OutcomeCount(good - size + found, missed - found), OutcomeCount(size - found, found), min_outcomes=LEAST
+        ):
             hands = math.comb(missed, found) * math.comb(good, size - found)
             wrong += Fraction(hands, math.comb(missed + good, size))
-    assert wrong <= (allowed(size, LEAST) or 0)
+    assert wrong <= (alarm_threshold(size, LEAST) or 0)
 
 
 @requirement("I16")
 @pytest.mark.parametrize("least", [1, 3, 10])
 def test_all_questions_together_are_wrong_no_oftener_than_one_canary_in_a_hundred(least: int) -> None:
-    parts = [allowed(asked, least) for asked in range(LOOKED_AT * 2)]
-    assert parts.count(None) == least + LOOKED_AT - 1
-    assert 0.9 * FALSE_ALARMS < sum(part or 0 for part in parts) < FALSE_ALARMS == Fraction(1, 100)
+    parts = [alarm_threshold(asked, least) for asked in range(MAX_CANARY_OUTCOMES * 2)]
+    assert parts.count(None) == least + MAX_CANARY_OUTCOMES - 1
+    assert 0.9 * FALSE_ALARM_RATE < sum(part or 0 for part in parts) < FALSE_ALARM_RATE == Fraction(1, 100)
 
 
-Judge = Callable[[Score, Score], bool]
+Judge = Callable[[OutcomeCount, OutcomeCount], bool]
 
 
-def as_shipped(old: Score, new: Score) -> bool:
-    return is_worse(old, new, least=LEAST)
+def as_shipped(old: OutcomeCount, new: OutcomeCount) -> bool:
+    return is_significantly_worse(old, new, min_outcomes=LEAST)
 
 
-def naive(old: Score, new: Score) -> bool:
+def naive(old: OutcomeCount, new: OutcomeCount) -> bool:
     """One chance in twenty, asked again and again: how it is commonly done."""
-    return new.missed * old.outcomes > old.missed * new.outcomes and chance_of(old, new) <= Fraction(1, 20)
+    return new.missed * old.outcomes > old.missed * new.outcomes and p_value(old, new) <= Fraction(1, 20)
 
 
 def trial(chance: random.Random, judge: Judge, share: float, misses: tuple[float, float], messages: int) -> int | None:
@@ -92,7 +94,7 @@ def trial(chance: random.Random, judge: Judge, share: float, misses: tuple[float
     for number in range(1, messages + 1):
         version = int(chance.random() < share)
         (missed if chance.random() < misses[version] else good)[version] += 1
-        if version and judge(Score(good[0], missed[0]), Score(good[1], missed[1])):
+        if version and judge(OutcomeCount(good[0], missed[0]), OutcomeCount(good[1], missed[1])):
             return number
     return None
 
@@ -111,20 +113,20 @@ def test_a_version_that_is_as_good_is_hardly_ever_rolled_back() -> None:
     control, _ = alarms_of(naive)
     tale = f"of {trials} canaries that are as good, {_MESSAGES} messages each, {alarms} are rolled back"
     sys.stdout.write(f"\nseed {_SEED}: {tale}; by the naive question {control}\n")
-    assert alarms <= trials * FALSE_ALARMS
-    assert control > 5 * trials * FALSE_ALARMS
+    assert alarms <= trials * FALSE_ALARM_RATE
+    assert control > 5 * trials * FALSE_ALARM_RATE
 
 
 @requirement("I16")
 @pytest.mark.parametrize("missed", [3, 4, 5])
 def test_three_misses_of_five_beside_forty_five_answers_are_enough(missed: int) -> None:
-    assert is_worse(Score(45, 0), Score(5 - missed, missed), least=LEAST)
+    assert is_significantly_worse(OutcomeCount(45, 0), OutcomeCount(5 - missed, missed), min_outcomes=LEAST)
 
 
 @requirement("I16")
 def test_two_misses_of_five_or_misses_on_both_sides_are_not_enough_yet() -> None:
-    assert not is_worse(Score(45, 0), Score(3, 2), least=LEAST)
-    assert not is_worse(Score(40, 5), Score(2, 3), least=LEAST)
+    assert not is_significantly_worse(OutcomeCount(45, 0), OutcomeCount(3, 2), min_outcomes=LEAST)
+    assert not is_significantly_worse(OutcomeCount(40, 5), OutcomeCount(2, 3), min_outcomes=LEAST)
 
 
 @requirement("I16")
@@ -151,7 +153,7 @@ def test_neither_everything_nor_nothing_is_a_share() -> None:
 
 def drawn_by_canary(seat: str, version: int, number: int, percent: int) -> bool:
     place = hash64(seat, "claude-code-default", str(version))
-    return falls_to_canary(percent, place, number, f"activity-{number}")
+    return is_in_canary_share(percent, place, number, f"activity-{number}")
 
 
 def spread_trial(chance: random.Random, seats: int, misses: tuple[float, float], messages: int) -> int:
@@ -163,7 +165,7 @@ def spread_trial(chance: random.Random, seats: int, misses: tuple[float, float],
         numbers[seat := chance.choice(names)] += 1
         version = int(drawn_by_canary(seat, 2, numbers[seat], 10))
         (missed if chance.random() < misses[version] else good)[version] += 1
-        if version and as_shipped(Score(good[0], missed[0]), Score(good[1], missed[1])):
+        if version and as_shipped(OutcomeCount(good[0], missed[0]), OutcomeCount(good[1], missed[1])):
             return number
     return messages + 1
 
@@ -192,26 +194,26 @@ def test_the_worse_it_is_the_sooner_it_is_known() -> None:
 
 @requirement("I16")
 def test_a_version_that_is_never_answered_is_known_after_three() -> None:
-    assert is_worse(Score(27, 0), Score(0, 3), least=LEAST)
-    assert not is_worse(Score(18, 0), Score(0, 2), least=LEAST)
+    assert is_significantly_worse(OutcomeCount(27, 0), OutcomeCount(0, 3), min_outcomes=LEAST)
+    assert not is_significantly_worse(OutcomeCount(18, 0), OutcomeCount(0, 2), min_outcomes=LEAST)
 
 
 @requirement("I16")
 @given(st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 1200), st.integers(0, 1200))
 def test_a_version_that_does_better_or_as_well_is_never_worse(a: int, b: int, c: int, d: int) -> None:
-    old, new = Score(a, b), Score(c, d)
+    old, new = OutcomeCount(a, b), OutcomeCount(c, d)
     if new.rate is not None and (old.rate is None or new.rate >= old.rate):
-        assert not is_worse(old, new, least=LEAST)
+        assert not is_significantly_worse(old, new, min_outcomes=LEAST)
 
 
 @requirement("I16")
 @pytest.mark.parametrize("least", [3, 5, 20])
 def test_nothing_is_said_before_the_limit_of_outcomes(least: int) -> None:
-    assert not is_worse(Score(10_000, 0), Score(0, least - 1), least=least)
-    assert is_worse(Score(10_000, 0), Score(0, least), least=least)
+    assert not is_significantly_worse(OutcomeCount(10_000, 0), OutcomeCount(0, least - 1), min_outcomes=least)
+    assert is_significantly_worse(OutcomeCount(10_000, 0), OutcomeCount(0, least), min_outcomes=least)
 
 
 @requirement("I16")
 def test_without_anything_to_compare_with_nothing_is_rolled_back() -> None:
-    assert not is_worse(Score(), Score(0, 500), least=LEAST)
-    assert Score().rate is None
+    assert not is_significantly_worse(OutcomeCount(), OutcomeCount(0, 500), min_outcomes=LEAST)
+    assert OutcomeCount().rate is None

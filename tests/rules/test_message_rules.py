@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
-from molecule_core.messages.model import Draft, Filters, Handout, Inbox, Receipt, Sender
+from molecule_core.common.errors import AttemptRequired, InvalidField, MessageIdReused, StaleAttempt
+from molecule_core.messages.model import ActivityFilters, InboxClaim, InboxState, MessageDraft, MessageReceipt, Sender
 from molecule_core.messages.rules import (
+    advance_floor,
     check_attempt,
-    check_own_attempt,
+    check_exact_attempt,
     content_hash,
-    contiguous,
     hash_of_parts,
-    joined,
-    most_inbound,
-    repeated,
+    max_inbound_no,
+    merge_ranges,
+    replayed_receipt,
     stored_body,
 )
 from tests.requirements import requirement
@@ -29,7 +29,7 @@ PEER = Sender(key="workspace:w", workspace_id="w", user_id=None, user_name=None)
 TEXT = {"kind": "text", "text": "hello"}
 
 
-def draft(**fields: Any) -> Draft:
+def draft(**fields: Any) -> MessageDraft:
     """A regular message; what a test does not name is filled in."""
     message = {"kind": "message", "role": "user", "parts": [TEXT], "metadata": {}, **fields.pop("message", {})}
     usual: dict[str, Any] = {
@@ -41,7 +41,7 @@ def draft(**fields: Any) -> Draft:
         "dedupe_key": "m-1",
         "context_id": None,
     }
-    return Draft(message=message, **{**usual, **fields})
+    return MessageDraft(message=message, **{**usual, **fields})
 
 
 # -- repetition --------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_the_wrapping_of_a_message_is_no_part_of_its_content() -> None:
         draft(context_id="c"),
     ],
 )
-def test_another_content_under_the_same_id_is_noticed(other: Draft) -> None:
+def test_another_content_under_the_same_id_is_noticed(other: MessageDraft) -> None:
     assert content_hash("w", other) != content_hash("w", draft())
 
 
@@ -98,9 +98,9 @@ def test_two_contents_have_one_hash_exactly_if_they_are_the_same_json(one: Any, 
 @requirement("M13", "P2")
 def test_a_repeated_message_gets_its_first_answer_and_a_changed_one_is_refused() -> None:
     twin = ("a-1", "c-1", 17, "hash")
-    assert repeated(twin, hashed="hash", message_id="m-1") == Receipt("a-1", "c-1", 17)
+    assert replayed_receipt(twin, digest="hash", message_id="m-1") == MessageReceipt("a-1", "c-1", 17)
     with pytest.raises(MessageIdReused, match="the id 'm-1' was already used"):
-        repeated(twin, hashed="another", message_id="m-1")
+        replayed_receipt(twin, digest="another", message_id="m-1")
 
 
 # -- room --------------------------------------------------------------------------------------------------------------
@@ -112,17 +112,17 @@ def test_a_repeated_message_gets_its_first_answer_and_a_changed_one_is_refused()
 def test_an_inbox_has_room_exactly_while_fewer_than_the_limit_are_unhandled(
     acked_no: int, acked_above: int, limit: int
 ) -> None:
-    most = most_inbound(Inbox(acked_seq=0, acked_no=acked_no, acked_above=acked_above), limit)
+    most = max_inbound_no(InboxState(acked_seq=0, acked_no=acked_no, acked_above=acked_above), limit)
     handled = acked_no + acked_above
     assert most - handled == limit
-    assert most_inbound(Inbox(), limit) == limit
+    assert max_inbound_no(InboxState(), limit) == limit
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
 
 
-def _handed_out(attempt: int) -> Handout:
-    return Handout(seq=1, attempt=attempt, lease_until=10, acked_at=None)
+def _handed_out(attempt: int) -> InboxClaim:
+    return InboxClaim(seq=1, attempt=attempt, lease_until=10, acked_at=None)
 
 
 @requirement("M18")
@@ -135,8 +135,8 @@ def _handed_out(attempt: int) -> Handout:
         (0, 1, None),
         (1, 1, None),
         (3, 3, None),
-        (1, None, AttemptMissing),
-        (3, None, AttemptMissing),
+        (1, None, AttemptRequired),
+        (3, None, AttemptRequired),
         (2, 1, StaleAttempt),
         (3, 1, StaleAttempt),
         (1, 0, StaleAttempt),
@@ -162,11 +162,11 @@ def test_a_refused_ack_names_both_attempts() -> None:
 
 @requirement("M18")
 def test_an_ack_of_one_message_names_a_hand_over_that_really_was() -> None:
-    check_own_attempt(_handed_out(2), 2)
-    check_own_attempt(None, 1)
+    check_exact_attempt(_handed_out(2), 2)
+    check_exact_attempt(None, 1)
     for handout, attempt in ((_handed_out(2), 3), (_handed_out(2), 999), (None, 2)):
         with pytest.raises(InvalidField, match="was never handed out"):
-            check_own_attempt(handout, attempt)
+            check_exact_attempt(handout, attempt)
 
 
 # -- the floor ---------------------------------------------------------------------------------------------------------
@@ -179,11 +179,11 @@ def test_the_floor_moves_over_all_that_is_handled_and_stops_at_the_first_gap(
     handled: list[bool], acked_no: int, floor: int
 ) -> None:
     seqs = [floor + 1 + 2 * place for place in range(len(handled))]  # other rows of the log lie between
-    before = Inbox(acked_seq=floor, acked_no=acked_no, acked_above=sum(handled))
-    after, swallowed = contiguous(before, list(zip(seqs, handled, strict=True)))
+    before = InboxState(acked_seq=floor, acked_no=acked_no, acked_above=sum(handled))
+    after, swallowed = advance_floor(before, list(zip(seqs, handled, strict=True)))
     run = handled.index(False) if False in handled else len(handled)
     assert swallowed == run
-    assert after == Inbox(seqs[run - 1] if run else floor, acked_no + run, sum(handled) - run)
+    assert after == InboxState(seqs[run - 1] if run else floor, acked_no + run, sum(handled) - run)
     assert after.acked_no + after.acked_above == before.acked_no + before.acked_above
 
 
@@ -191,24 +191,24 @@ def test_the_floor_moves_over_all_that_is_handled_and_stops_at_the_first_gap(
 @pytest.mark.parametrize(
     ("filters", "whole"),
     [
-        (Filters(), True),
-        (Filters(activity_type="a2a_receive"), True),
-        (Filters(activity_type="a2a_send"), False),
-        (Filters(source="canvas"), False),
-        (Filters(peer_id="w"), False),
-        (Filters(since=1), False),
-        (Filters(before=1), False),
-        (Filters(activity_type="a2a_receive", peer_id="w"), False),
+        (ActivityFilters(), True),
+        (ActivityFilters(activity_type="a2a_receive"), True),
+        (ActivityFilters(activity_type="a2a_send"), False),
+        (ActivityFilters(source="canvas"), False),
+        (ActivityFilters(peer_id="w"), False),
+        (ActivityFilters(since=1), False),
+        (ActivityFilters(before=1), False),
+        (ActivityFilters(activity_type="a2a_receive", peer_id="w"), False),
     ],
 )
-def test_only_a_cursor_over_the_whole_inbox_settles_all_of_it(filters: Filters, whole: bool) -> None:
-    assert filters.whole_inbox is whole
+def test_only_a_cursor_over_the_whole_inbox_settles_all_of_it(filters: ActivityFilters, whole: bool) -> None:
+    assert filters.is_whole_inbox is whole
 
 
 # -- what is stored ----------------------------------------------------------------------------------------------------
 
 
-def _stored(given_draft: Draft) -> dict[str, Any]:
+def _stored(given_draft: MessageDraft) -> dict[str, Any]:
     return dict(msgspec.json.decode(stored_body(given_draft, "peer_agent", "m-1")))
 
 
@@ -232,7 +232,7 @@ IDENTITY = ["source", "user_identity_status", "user_id", "email", "username", "n
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=12))
 def test_stretches_are_joined_to_the_same_numbers_in_as_few_as_there_can_be(made: list[tuple[int, int]]) -> None:
     stretches = [(floor, floor + count) for floor, count in made]
-    found = joined(stretches)
+    found = merge_ranges(stretches)
     numbers = [seq for floor, last in found for seq in range(floor + 1, last + 1)]
     assert numbers == sorted({seq for floor, last in stretches for seq in range(floor + 1, last + 1)})
     assert all(before[1] < after[0] for before, after in itertools.pairwise(found))

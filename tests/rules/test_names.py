@@ -6,15 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import InvalidField, InvalidName
-from molecule_core.ground.text import (
-    clean_line,
-    clean_name,
-    hidden_character,
-    is_client_id,
-    plain_line,
-    shorten,
-    with_suffix,
+from molecule_core.common.errors import InvalidField, InvalidName
+from molecule_core.common.text import (
+    find_hidden_character,
+    is_valid_client_id,
+    single_line,
+    truncate_line,
+    unique_name,
+    validate_line,
+    validate_name,
 )
 from tests.requirements import requirement
 from tests.rules.effort import examples
@@ -72,9 +72,9 @@ VISIBLE = [
 
 @pytest.mark.parametrize("name", VISIBLE)
 def test_what_people_write_is_kept_as_it_is(name: str) -> None:
-    assert clean_name(name, LIMIT) == name
-    assert clean_name(f"  {name}\t\n", LIMIT) == name
-    assert clean_line(name, LIMIT, "role") == name
+    assert validate_name(name, LIMIT) == name
+    assert validate_name(f"  {name}\t\n", LIMIT) == name
+    assert validate_line(name, LIMIT, "role") == name
 
 
 @requirement("M5")
@@ -83,41 +83,41 @@ def test_a_hidden_character_within_a_name_or_a_line_is_refused_and_named(what: s
     character = HIDDEN[what]
     code = rf"U\+{ord(character):04X}"
     for text in (f"O{character}ps", f"Ü{character}n"):
-        assert hidden_character(text) == character
+        assert find_hidden_character(text) == character
         with pytest.raises(InvalidName, match=code):
-            clean_name(text, LIMIT)
+            validate_name(text, LIMIT)
         with pytest.raises(InvalidField, match=f"role holds the hidden character {code}"):
-            clean_line(text, LIMIT, "role")
+            validate_line(text, LIMIT, "role")
 
 
 def test_what_an_agent_says_of_its_work_is_kept_without_what_cannot_be_seen() -> None:
-    assert plain_line("\x1b[1;31mTraceback\x1b[0m\n  in\u202e main\u200f \ufeff", LIMIT) == "Traceback in main"
-    assert plain_line("\x1b\u202e", LIMIT) == ""
-    assert plain_line("خطأ في\u200f الملف", LIMIT) == "خطأ في الملف"
-    assert plain_line("x" * 5 * LIMIT, LIMIT) == "x" * (LIMIT - 1) + "…"
+    assert single_line("\x1b[1;31mTraceback\x1b[0m\n  in\u202e main\u200f \ufeff", LIMIT) == "Traceback in main"
+    assert single_line("\x1b\u202e", LIMIT) == ""
+    assert single_line("خطأ في\u200f الملف", LIMIT) == "خطأ في الملف"
+    assert single_line("x" * 5 * LIMIT, LIMIT) == "x" * (LIMIT - 1) + "…"
 
 
 @pytest.mark.parametrize("name", ["", " ", "\n\t", "\u2003", "\u200d", "\u200c\u200d", " \u200d "])
 def test_a_name_that_shows_nothing_is_refused(name: str) -> None:
     with pytest.raises(InvalidName):
-        clean_name(name, LIMIT)
+        validate_name(name, LIMIT)
 
 
 def test_a_line_may_be_empty_but_a_name_may_not() -> None:
-    assert clean_line("   ", LIMIT, "role") == ""
+    assert validate_line("   ", LIMIT, "role") == ""
     with pytest.raises(InvalidName, match="give at least one visible character"):
-        clean_name("   ", LIMIT)
+        validate_name("   ", LIMIT)
 
 
 @requirement("M5")
 def test_a_name_may_be_as_long_as_the_limit_and_no_longer() -> None:
     for character in ("a", "研", "😀"):
-        assert clean_name(character * LIMIT, LIMIT) == character * LIMIT
-        assert clean_name("  " + character * LIMIT + "  ", LIMIT) == character * LIMIT
+        assert validate_name(character * LIMIT, LIMIT) == character * LIMIT
+        assert validate_name("  " + character * LIMIT + "  ", LIMIT) == character * LIMIT
         with pytest.raises(InvalidName, match=f"it has {LIMIT + 1} characters; at most {LIMIT}"):
-            clean_name(character * (LIMIT + 1), LIMIT)
+            validate_name(character * (LIMIT + 1), LIMIT)
         with pytest.raises(InvalidField, match=f"role has {LIMIT + 1} characters"):
-            clean_line(character * (LIMIT + 1), LIMIT, "role")
+            validate_line(character * (LIMIT + 1), LIMIT, "role")
 
 
 @examples(500)
@@ -125,10 +125,10 @@ def test_a_name_may_be_as_long_as_the_limit_and_no_longer() -> None:
 @example("a\u202eb")
 def test_a_cleaned_name_is_one_visible_line_and_stays_as_it_is(name: str) -> None:
     try:
-        cleaned = clean_name(name, 15)
+        cleaned = validate_name(name, 15)
     except InvalidName:
         return
-    assert cleaned == cleaned.strip() == clean_name(cleaned, 15)
+    assert cleaned == cleaned.strip() == validate_name(cleaned, 15)
     assert 0 < len(cleaned) <= 15
     assert cleaned in name
     assert len(cleaned.splitlines()) == 1
@@ -155,7 +155,7 @@ BLANK = "\u034f\u115f\u1160\u3164\uffa0"
 @examples(300)
 @given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters=BLANK), min_size=1, max_size=15))
 def test_a_name_of_visible_characters_alone_is_never_refused(name: str) -> None:
-    assert clean_name(name, 15) == name
+    assert validate_name(name, 15) == name
 
 
 NAMES = st.text(alphabet="Op 2研", min_size=1, max_size=12).filter(lambda name: bool(name.strip())).map(str.strip)
@@ -167,38 +167,38 @@ NAMES = st.text(alphabet="Op 2研", min_size=1, max_size=12).filter(lambda name:
 def test_a_suffix_makes_a_name_free_and_changes_nothing_that_was_free(name: str, taken: set[str], clashes: int) -> None:
     limit = 12
     for _ in range(clashes):
-        taken = {*taken, with_suffix(name, taken, limit)}
-    found = with_suffix(name, taken, limit)
+        taken = {*taken, unique_name(name, taken, limit)}
+    found = unique_name(name, taken, limit)
     assert found not in taken
     assert (found == name) == (name not in taken)
-    assert clean_name(found, limit) == found
+    assert validate_name(found, limit) == found
 
 
 @requirement("M5")
 def test_suffixes_count_up_and_the_first_free_number_is_taken() -> None:
-    assert with_suffix("Ops", set(), LIMIT) == "Ops"
-    assert with_suffix("Ops", {"ops"}, LIMIT) == "Ops"
-    assert with_suffix("Ops", {"Ops"}, LIMIT) == "Ops 2"
-    assert with_suffix("Ops", {"Ops", "Ops 2", "Ops 4"}, LIMIT) == "Ops 3"
-    assert with_suffix("Ops", {"Ops", *(f"Ops {number}" for number in range(2, 12))}, LIMIT) == "Ops 12"
+    assert unique_name("Ops", set(), LIMIT) == "Ops"
+    assert unique_name("Ops", {"ops"}, LIMIT) == "Ops"
+    assert unique_name("Ops", {"Ops"}, LIMIT) == "Ops 2"
+    assert unique_name("Ops", {"Ops", "Ops 2", "Ops 4"}, LIMIT) == "Ops 3"
+    assert unique_name("Ops", {"Ops", *(f"Ops {number}" for number in range(2, 12))}, LIMIT) == "Ops 12"
     long = "x" * LIMIT
-    assert with_suffix(long, {long}, LIMIT) == "x" * (LIMIT - 2) + " 2"
+    assert unique_name(long, {long}, LIMIT) == "x" * (LIMIT - 2) + " 2"
 
 
 @pytest.mark.parametrize("text", ["a", "A-Z.a_z:0", "0" * 128, "urn:uuid:1"])
 def test_an_id_of_the_alphabet_is_taken(text: str) -> None:
-    assert is_client_id(text, 128)
+    assert is_valid_client_id(text, 128)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a\n", "é", "a/b", "a\x00", "0" * 129, "٣", "a%20"])
 def test_an_id_outside_the_alphabet_or_too_long_is_refused(text: str) -> None:
-    assert not is_client_id(text, 128)
+    assert not is_valid_client_id(text, 128)
 
 
 @examples(200)
 @given(st.text(max_size=400), st.integers(1, 40))
 def test_a_shortened_text_is_one_line_within_its_limit_and_says_when_it_was_cut(text: str, limit: int) -> None:
-    found = shorten(text, limit)
+    found = truncate_line(text, limit)
     assert len(found) <= limit
     assert len(found.splitlines()) <= 1
     whole = " ".join(text.split())
@@ -212,4 +212,4 @@ def test_a_shortened_text_is_one_line_within_its_limit_and_says_when_it_was_cut(
 @pytest.mark.parametrize("blank", ["\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"])
 def test_a_letter_that_nobody_sees_is_refused(blank: str) -> None:
     with pytest.raises(InvalidName, match=f"U.{ord(blank):04X}"):
-        clean_name(f"Ops{blank}", 120)
+        validate_name(f"Ops{blank}", 120)

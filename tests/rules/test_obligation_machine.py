@@ -9,13 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import RECEIVE, Filters, Line
-from molecule_core.messages.obligations import Asked, Obligation
-from molecule_core.messages.owing import Owing
-from molecule_core.messages.replies import Replies
-from molecule_core.messages.silence import Silence
+from molecule_core.common.clock import SECOND
+from molecule_core.common.limits import Limits
+from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters, UserNotice
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.obligations.model import InboundMessage, Obligation
+from molecule_core.messages.overdue_watchdog import OverdueWatchdog
+from molecule_core.messages.replies import ReplyWriter
 from molecule_core.store.queries import Query
 from tests.engines import ENGINES
 from tests.requirements import requirement
@@ -53,9 +53,9 @@ class Hands:
 
     def __init__(self, world: World) -> None:
         limits = world.handing._limits
-        self.owing: Owing = world.handing._owing
-        self.silence = Silence(world.store, world.org, self.owing, clock=world.clock, limits=limits)
-        self.replies = Replies(
+        self.owing: ObligationLedger = world.handing._ledger
+        self.silence = OverdueWatchdog(world.store, world.org, self.owing, clock=world.clock, limits=limits)
+        self.replies = ReplyWriter(
             world.store, world.org, world.writer, world.handing, self.owing, clock=world.clock, ids=world.ids
         )
 
@@ -95,7 +95,7 @@ class ObligationMachine(RuleBasedStateMachine):
         """The next messages are claimed, and acknowledged at once."""
         for row in self.world.run(self.world.handing.claim(self.own, lease_seconds=5, count=count)):
             self._handed(next(each for each in self.asked if each.id == row.id))
-            self.world.run(self.world.handing.ack_one(self.own, row.id, row.attempt))
+            self.world.run(self.world.handing.ack_message(self.own, row.id, row.attempt))
 
     @rule(count=st.integers(1, 3), late=st.booleans())
     def take_and_give_back(self, count: int, late: bool) -> None:
@@ -107,16 +107,16 @@ class ObligationMachine(RuleBasedStateMachine):
             self._handed(owed)
             if owed.state == "open" and not owed.waited:
                 owed.due_at, owed.given_back = None, True
-        self.world.run(self.world.writer.give_back(self.own, {row.id: row.attempt for row in rows}))
+        self.world.run(self.world.writer.release_claims(self.own, {row.id: row.attempt for row in rows}))
         if late and rows:
             self._handed(next(each for each in self.asked if each.id == rows[0].id))
-            self.world.run(handing.ack_one(self.own, rows[0].id, rows[0].attempt))
+            self.world.run(handing.ack_message(self.own, rows[0].id, rows[0].attempt))
 
     @rule(choice=st.integers(0, 5))
     def read(self, choice: int) -> None:
         """A reader by cursor: what lies before it is handled, what lies behind it is shown."""
         seq = self.asked[choice % len(self.asked)].seq if self.asked else 0
-        rows = self.world.run(self.world.handing.read_behind(self.own, seq, Filters(RECEIVE), 100))
+        rows = self.world.run(self.world.handing.read_after_cursor(self.own, seq, ActivityFilters(TYPE_RECEIVE), 100))
         shown = {row.id for row in rows}
         for owed in self.asked:
             if owed.seq <= seq or owed.id in shown:
@@ -131,8 +131,8 @@ class ObligationMachine(RuleBasedStateMachine):
         if progress:
             metadata["progress"] = True
         if source is None:
-            line = Line([{"kind": "text", "text": "an answer of weight"}], None, metadata)
-            self.world.run(self.world.writer.notify(self.own, line))
+            line = UserNotice([{"kind": "text", "text": "an answer of weight"}], None, metadata)
+            self.world.run(self.world.writer.notify_user(self.own, line))
         else:
             draft = draft_of(self.own, "an answer of weight", None)
             draft.message["metadata"].update(metadata)
@@ -154,7 +154,7 @@ class ObligationMachine(RuleBasedStateMachine):
             return
         owed = self.asked[choice % len(self.asked)]
         row = self.world.rows("asked", workspace_id=self.own, seq=owed.seq)[0]
-        handle = Asked(*row).handle
+        handle = InboundMessage(*row).handle
         parts = [{"kind": "text", "text": "by handle, with weight"}]
         if verb == "reply":
             self.world.refusal_or(self.hands.replies.reply(self.own, handle, parts, key=None))
@@ -187,7 +187,7 @@ class ObligationMachine(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         """Time passes; then the watch looks. Nobody is told how to answer here, so there are no reminders."""
         self.world.run(self.world.clock.advance(seconds))
-        self.world.run(self.hands.silence.on_due(self.own))
+        self.world.run(self.hands.silence.check_due(self.own))
         now = self.world.clock.now()
         for owed in self.asked:
             if owed.due_at is not None and owed.due_at <= now:
@@ -207,7 +207,7 @@ class ObligationMachine(RuleBasedStateMachine):
                 assert obligation is None
                 continue
             assert obligation is not None
-            assert (obligation.standing, obligation.due_at) == (owed.standing, owed.due_at)
+            assert (obligation.display_state, obligation.due_at) == (owed.standing, owed.due_at)
             assert obligation.source_id == owed.source
         timers = [due for kind, key, due in self.world.rows("next_timers", count=1000) if key == self.own]
         dues = [owed.due_at for owed in self.asked if owed.due_at is not None]
@@ -292,17 +292,19 @@ def test_a_timer_that_the_watch_takes_away_is_not_believed_to_stand(
     machine.ask(2)
     machine.take(1)
     world.run(world.clock.advance(_REPLY_SECONDS + 1))
-    silence, looks_after = machine.hands.silence, machine.hands.silence._look_after
+    silence, looks_after = machine.hands.silence, machine.hands.silence._process_due
 
     async def meanwhile(workspace_id: str, due: list[Obligation]) -> bool:
         await world.send(machine.own, draft_of(None, "a question of weight", None))
         await world.handing.claim(machine.own, lease_seconds=5, count=1)
         for _ in range(2):
-            await world.writer.notify(machine.own, Line([{"kind": "text", "text": "an answer of weight"}], None, {}))
+            await world.writer.notify_user(
+                machine.own, UserNotice([{"kind": "text", "text": "an answer of weight"}], None, {})
+            )
         return await looks_after(workspace_id, due)
 
-    monkeypatch.setattr(silence, "_look_after", meanwhile)
-    world.run(silence.on_due(machine.own))
+    monkeypatch.setattr(silence, "_process_due", meanwhile)
+    world.run(silence.check_due(machine.own))
     assert machine.own not in {key for _, key, _ in world.rows("next_timers", count=1000)}
     world.run(world.send(machine.own, draft_of(None, "a question of weight", None)))
     world.run(world.handing.claim(machine.own, lease_seconds=5, count=1))

@@ -7,23 +7,31 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from molecule_core.client.org_file import FileSeat, OrgFile, file_of, nodes, parse, read_file, written
-from molecule_core.client.org_plan import Plan, plan_of
+from molecule_core.client.org_file import (
+    OrgFile,
+    OrgFileWorkspace,
+    list_nodes,
+    org_file_from_rows,
+    parse_org_file,
+    read_org_file,
+    render_org_file,
+)
+from molecule_core.client.org_plan import OrgPlan, make_plan
+from molecule_core.common.errors import OrgFileFailed
 from molecule_core.demo import company as demo
-from molecule_core.ground.errors import OrgFileFailed
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.rules.files import org_files, rows_of
 
 
-def plan(text: str, rows: list[dict[str, Any]]) -> Plan:
+def plan(text: str, rows: list[dict[str, Any]]) -> OrgPlan:
     """What lies between a file and an organisation."""
-    return plan_of(nodes(parse(text)), rows)
+    return make_plan(list_nodes(parse_org_file(text)), rows)
 
 
 def rows(text: str) -> list[dict[str, Any]]:
     """An organisation as a file says."""
-    return rows_of(parse(text))
+    return rows_of(parse_org_file(text))
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -33,7 +41,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 @examples(150)
 @given(org_files())
 def test_what_is_written_is_read_as_the_same_organisation(file: OrgFile) -> None:
-    assert parse(written(file)) == file
+    assert parse_org_file(render_org_file(file)) == file
 
 
 @requirement("M6")
@@ -41,16 +49,18 @@ def test_what_is_written_is_read_as_the_same_organisation(file: OrgFile) -> None
 @given(org_files())
 def test_an_organisation_and_its_own_export_differ_in_nothing(file: OrgFile) -> None:
     living = rows_of(file)
-    assert plan_of(nodes(parse(written(file_of("Random", living)))), living).is_empty
+    assert make_plan(list_nodes(parse_org_file(render_org_file(org_file_from_rows("Random", living)))), living).is_empty
 
 
 @requirement("M6")
 def test_the_company_of_the_demo_is_an_org_file(tmp_path: Path) -> None:
     source = Path(demo.__file__).with_name("company.toml")
-    file = read_file(source)
-    assert [node.path for node in nodes(file)] == [place.path for place in demo.places(demo.packaged_company())]
-    assert "craft" not in written(file)
-    assert [word for word in ("asks_before", "prompt") if word in written(file)] == []
+    file = read_org_file(source)
+    assert [node.path for node in list_nodes(file)] == [
+        place.path for place in demo.list_seats(demo.packaged_company())
+    ]
+    assert "craft" not in render_org_file(file)
+    assert [word for word in ("asks_before", "prompt") if word in render_org_file(file)] == []
 
 
 @pytest.mark.parametrize(
@@ -76,14 +86,14 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path: Path, 
     path = tmp_path / "org.toml"
     path.write_text(text)
     with pytest.raises(OrgFileFailed) as refusal:
-        read_file(path)
+        read_org_file(path)
     assert str(path) in refusal.value.text
     assert word in refusal.value.text
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(OrgFileFailed, match="cannot be read"):
-        read_file(tmp_path / "nothing.toml")
+        read_org_file(tmp_path / "nothing.toml")
 
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -138,17 +148,17 @@ role = "helps"
 def test_with_a_key_another_name_is_a_change_and_without_one_another_seat() -> None:
     renamed = BEFORE.replace('"Lead"', '"Boss"').replace('"Dev"', '"Devs"')
     found = plan(renamed, rows(BEFORE))
-    assert [(alter.row["name"], alter.members) for alter in found.alters] == [("Lead", {"name": ("Lead", "Boss")})]
-    assert [make.node.path for make in found.makes] == [("Boss", "Devs"), ("Boss", "Devs", "Test")]
-    assert [(drop.path, drop.below) for drop in found.drops] == [(("Lead", "Dev"), ["Test"])]
-    assert found.removals == 2
+    assert [(alter.row["name"], alter.members) for alter in found.updates] == [("Lead", {"name": ("Lead", "Boss")})]
+    assert [make.node.path for make in found.creations] == [("Boss", "Devs"), ("Boss", "Devs", "Test")]
+    assert [(drop.path, drop.descendants) for drop in found.removed_subtrees] == [(("Lead", "Dev"), ["Test"])]
+    assert found.removal_count == 2
 
 
 def test_a_key_is_given_to_a_seat_that_has_none_and_not_to_one_that_has_another() -> None:
     found = plan(BEFORE.replace('name = "Desk"', 'name = "Desk"\nkey = "desk"'), rows(BEFORE))
-    assert [alter.members for alter in found.alters] == [{"key": (None, "desk")}]
+    assert [alter.members for alter in found.updates] == [{"key": (None, "desk")}]
     other = plan(BEFORE.replace('key = "lead"', 'key = "chief"'), rows(BEFORE))
-    assert [make.node.seat.key for make in other.makes[:1]] == ["chief"]
+    assert [make.node.workspace.key for make in other.creations[:1]] == ["chief"]
     left_out = plan(BEFORE.replace('key = "lead"\n', ""), rows(BEFORE))
     assert left_out.is_empty
 
@@ -157,35 +167,37 @@ def test_how_an_agent_is_reached_is_left_as_it_is_unless_the_file_says_so() -> N
     living = rows(BEFORE)
     living[0] |= {"delivery_mode": "push", "url": "https://agent.example/"}
     assert plan(BEFORE, living).is_empty
-    exported = file_of("Acme", living)
+    exported = org_file_from_rows("Acme", living)
     assert (exported.seat[0].delivery_mode, exported.seat[0].url) == ("push", "https://agent.example/")
-    assert plan_of(nodes(exported), living).is_empty
+    assert make_plan(list_nodes(exported), living).is_empty
 
 
 @requirement("M6")
 @examples(150)
 @given(org_files(), org_files())
 def test_every_seat_of_both_is_either_kept_or_made_or_removed_and_none_twice(old: OrgFile, new: OrgFile) -> None:
-    living, wanted = rows_of(old), nodes(new)
-    found = plan_of(wanted, living)
-    assert len(set(found.ids.values())) == len(found.ids)
-    assert {make.number for make in found.makes} | found.ids.keys() == set(range(len(wanted)))
-    kept = set(found.ids.values())
-    assert found.removals == len({row["id"] for row in living} - kept)
-    assert {alter.row["id"] for alter in found.alters} <= kept
+    living, wanted = rows_of(old), list_nodes(new)
+    found = make_plan(wanted, living)
+    assert len(set(found.workspace_ids.values())) == len(found.workspace_ids)
+    assert {make.node_index for make in found.creations} | found.workspace_ids.keys() == set(range(len(wanted)))
+    kept = set(found.workspace_ids.values())
+    assert found.removal_count == len({row["id"] for row in living} - kept)
+    assert {alter.row["id"] for alter in found.updates} <= kept
 
 
 @examples(50)
 @given(org_files(keyed=True))
 def test_a_seat_with_a_key_is_found_wherever_it_stands(file: OrgFile) -> None:
-    flat = OrgFile("Random", tuple(replace(n.seat, seat=(), name=f"n{i}") for i, n in enumerate(nodes(file))))
-    found = plan_of(nodes(flat), rows_of(file))
-    assert (found.makes, found.drops) == ([], [])
-    assert sum(alter.moves for alter in found.alters) == sum(node.above is not None for node in nodes(file))
+    flat = OrgFile("Random", tuple(replace(n.workspace, seat=(), name=f"n{i}") for i, n in enumerate(list_nodes(file))))
+    found = make_plan(list_nodes(flat), rows_of(file))
+    assert (found.creations, found.removed_subtrees) == ([], [])
+    assert sum(alter.is_moved for alter in found.updates) == sum(
+        node.parent_index is not None for node in list_nodes(file)
+    )
 
 
 def test_an_empty_file_removes_everything_and_an_empty_organisation_is_made_whole() -> None:
-    assert plan('name = "Acme"', rows(BEFORE)).removals == 5
+    assert plan('name = "Acme"', rows(BEFORE)).removal_count == 5
     made = plan(BEFORE, [])
-    assert [make.node.path for make in made.makes][:3] == [("Lead",), ("Lead", "Dev"), ("Lead", "Dev", "Test")]
-    assert FileSeat(name="x").seat == ()
+    assert [make.node.path for make in made.creations][:3] == [("Lead",), ("Lead", "Dev"), ("Lead", "Dev", "Test")]
+    assert OrgFileWorkspace(name="x").seat == ()

@@ -4,25 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import InvalidName
-from molecule_core.ground.text import clean_name, with_suffix
-from molecule_core.org.model import Heard, Pulse, Status, Workspace
+from molecule_core.common.errors import InvalidName
+from molecule_core.common.text import unique_name, validate_name
+from molecule_core.org.model import AgentSignal, Heartbeat, Workspace, WorkspaceStatus
 from molecule_core.org.rules import (
-    DEGRADED_FROM,
-    HEALED_BELOW,
+    DEGRADED_ERROR_RATE,
+    HEALTHY_ERROR_RATE,
     ancestors,
-    complete_card,
-    heard,
+    classify_heartbeat,
+    is_same_json,
     may_talk,
     next_status,
     peers,
-    same_json,
+    with_readable_name,
 )
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.rules.forests import Forest, forest, forests, seat
 
-RESTING = (Status.PAUSED, Status.HIBERNATED, Status.REMOVED)
+RESTING = (WorkspaceStatus.PAUSED, WorkspaceStatus.HIBERNATED, WorkspaceStatus.REMOVED)
 BADLY_HIDDEN = ["\x00", "\x1b", "\u200b", "\u200f", "\u202e", "\u2066", "\u2028", "\ufeff", "\U000e0041", "\ud800"]
 
 
@@ -80,23 +80,23 @@ def test_the_ancestors_lead_from_the_parent_up_to_the_root(found: Forest) -> Non
 
 
 @requirement("M2")
-@pytest.mark.parametrize("status", [Status.ONLINE, Status.DEGRADED])
-def test_a_silent_external_agent_is_awaited_and_a_silent_own_one_offline(status: Status) -> None:
-    assert next_status(seat("w", status=status), Heard.SILENT) is Status.OFFLINE
-    assert next_status(seat("w", status=status, external=True), Heard.SILENT) is Status.AWAITING_AGENT
+@pytest.mark.parametrize("status", [WorkspaceStatus.ONLINE, WorkspaceStatus.DEGRADED])
+def test_a_silent_external_agent_is_awaited_and_a_silent_own_one_offline(status: WorkspaceStatus) -> None:
+    assert next_status(seat("w", status=status), AgentSignal.SILENT) is WorkspaceStatus.OFFLINE
+    assert next_status(seat("w", status=status, external=True), AgentSignal.SILENT) is WorkspaceStatus.AWAITING_AGENT
 
 
 @requirement("M2")
-@pytest.mark.parametrize("status", [each for each in Status if each not in RESTING])
+@pytest.mark.parametrize("status", [each for each in WorkspaceStatus if each not in RESTING])
 @pytest.mark.parametrize("external", [False, True])
-def test_one_good_heartbeat_heals_whatever_was_before(status: Status, external: bool) -> None:
-    assert next_status(seat("w", status=status, external=external), Heard.WELL) is Status.ONLINE
+def test_one_good_heartbeat_heals_whatever_was_before(status: WorkspaceStatus, external: bool) -> None:
+    assert next_status(seat("w", status=status, external=external), AgentSignal.HEALTHY) is WorkspaceStatus.ONLINE
 
 
 @requirement("M2")
 @pytest.mark.parametrize("status", RESTING)
-@pytest.mark.parametrize("what", Heard)
-def test_nothing_heard_moves_what_somebody_put_to_rest(status: Status, what: Heard) -> None:
+@pytest.mark.parametrize("what", AgentSignal)
+def test_nothing_heard_moves_what_somebody_put_to_rest(status: WorkspaceStatus, what: AgentSignal) -> None:
     for external in (False, True):
         assert next_status(seat("w", status=status, external=external), what) is status
 
@@ -105,15 +105,21 @@ def test_nothing_heard_moves_what_somebody_put_to_rest(status: Status, what: Hea
 @examples(100)
 @given(st.floats(0, 1), st.booleans())
 def test_between_the_two_thresholds_online_and_degraded_stay_as_they_are(error_rate: float, wedged: bool) -> None:
-    what = heard(Pulse(heard_at=1, error_rate=error_rate), wedged=wedged)
-    after = {status: next_status(seat("w", status=status), what) for status in (Status.ONLINE, Status.DEGRADED)}
-    if wedged or error_rate >= DEGRADED_FROM:
-        assert set(after.values()) == {Status.DEGRADED}
-    elif error_rate < HEALED_BELOW:
-        assert set(after.values()) == {Status.ONLINE}
+    what = classify_heartbeat(Heartbeat(heard_at=1, error_rate=error_rate), wedged=wedged)
+    after = {
+        status: next_status(seat("w", status=status), what)
+        for status in (WorkspaceStatus.ONLINE, WorkspaceStatus.DEGRADED)
+    }
+    if wedged or error_rate >= DEGRADED_ERROR_RATE:
+        assert set(after.values()) == {WorkspaceStatus.DEGRADED}
+    elif error_rate < HEALTHY_ERROR_RATE:
+        assert set(after.values()) == {WorkspaceStatus.ONLINE}
     else:
-        assert after == {Status.ONLINE: Status.ONLINE, Status.DEGRADED: Status.DEGRADED}
-    assert (DEGRADED_FROM, HEALED_BELOW) == (0.5, 0.1)
+        assert after == {
+            WorkspaceStatus.ONLINE: WorkspaceStatus.ONLINE,
+            WorkspaceStatus.DEGRADED: WorkspaceStatus.DEGRADED,
+        }
+    assert (DEGRADED_ERROR_RATE, HEALTHY_ERROR_RATE) == (0.5, 0.1)
 
 
 @requirement("M5")
@@ -125,9 +131,9 @@ def test_between_the_two_thresholds_online_and_degraded_stay_as_they_are(error_r
 )
 def test_a_hidden_character_is_found_at_any_place_within_a_name(name: str, bad: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(1, len(name) - 1))
-    assert clean_name(name, 120) == name
+    assert validate_name(name, 120) == name
     with pytest.raises(InvalidName, match=rf"U\+{ord(bad):04X}; remove it"):
-        clean_name(name[:place] + bad + name[place:], 120)
+        validate_name(name[:place] + bad + name[place:], 120)
 
 
 @requirement("M5")
@@ -137,7 +143,7 @@ def test_every_clash_is_numbered_within_one_hundred_and_twenty_characters(name: 
     name, taken = name[:120], set[str]()
     for number in range(1, clashes + 1):
         suffix = f" {number}" if number > 1 else ""
-        found = with_suffix(name, taken, 120)
+        found = unique_name(name, taken, 120)
         assert found == name[: 120 - len(suffix)] + suffix
         taken.add(found)
 
@@ -163,7 +169,7 @@ def test_every_clash_is_numbered_within_one_hundred_and_twenty_characters(name: 
 )
 def test_a_card_gets_the_name_of_its_seat_only_without_one(card: object, shown: object) -> None:
     before = repr(card)
-    assert complete_card(card, "Desk") == shown
+    assert with_readable_name(card, "Desk") == shown
     assert repr(card) == before
 
 
@@ -179,4 +185,4 @@ def test_a_card_gets_the_name_of_its_seat_only_without_one(card: object, shown: 
     ],
 )
 def test_two_texts_say_the_same_whatever_their_spelling(one: str | None, other: str, equal: bool) -> None:
-    assert same_json(one, other) is equal
+    assert is_same_json(one, other) is equal

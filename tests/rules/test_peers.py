@@ -61,8 +61,8 @@ def test_the_peers_of_a_root_are_the_other_roots_of_its_organisation_and_its_chi
 def test_a_seat_that_moves_or_goes_changes_the_peers_of_others() -> None:
     found = forest([seat("one"), seat("two"), seat("below", parent_id="one")])
     tree, one = found.tree, found.seats[0]
-    tree.put(seat("below", parent_id="two"))
+    tree.put_workspace(seat("below", parent_id="two"))
     assert [each.id for each in peers(tree, one)] == ["two"]
-    tree.put(seat("two", removed_at=1))
+    tree.put_workspace(seat("two", removed_at=1))
     assert peers(tree, one) == []
     assert _alive(found) == ["one", "two", "below"]

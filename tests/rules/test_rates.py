@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.edges import rates as module
-from molecule_core.edges.rates import Buckets, Rates, Standing, address_of
-from molecule_core.ground.errors import RateLimited
-from molecule_core.ground.limits import Limits
+from molecule_core.api.http import rate_limits as module
+from molecule_core.api.http.rate_limits import RateLimiter, RateStatus, TokenBuckets, address_key
+from molecule_core.common.errors import RateLimited
+from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock
 from tests.requirements import requirement
 
 
-def taken(buckets: Buckets, key: str, count: int) -> int:
+def taken(buckets: TokenBuckets, key: str, count: int) -> int:
     """How many of so many requests in one moment get through."""
     through = 0
     for _ in range(count):
         try:
-            buckets.take(key)
+            buckets.consume(key)
         except RateLimited:
             continue
         through += 1
@@ -28,7 +28,7 @@ def taken(buckets: Buckets, key: str, count: int) -> int:
 
 @requirement("S22")
 async def test_a_bucket_gives_a_minutes_worth_and_then_as_much_as_time_brings_back(clock: FakeClock) -> None:
-    buckets = Buckets(60, clock)
+    buckets = TokenBuckets(60, clock)
     assert taken(buckets, "a", 100) == 60
     await clock.advance(7)
     assert taken(buckets, "a", 100) == 7
@@ -38,29 +38,29 @@ async def test_a_bucket_gives_a_minutes_worth_and_then_as_much_as_time_brings_ba
 
 @requirement("S22")
 async def test_an_empty_bucket_says_when_to_come_again_and_that_is_true(clock: FakeClock) -> None:
-    buckets = Buckets(10, clock)
+    buckets = TokenBuckets(10, clock)
     assert taken(buckets, "a", 10) == 10
     with pytest.raises(RateLimited) as refused:
-        buckets.take("a")
+        buckets.consume("a")
     assert refused.value.extras == {"retry_after": 6}
     await clock.advance(refused.value.details["retry_after"])
-    buckets.take("a")
+    buckets.consume("a")
 
 
 @requirement("S22")
 async def test_one_flood_empties_no_other_bucket(clock: FakeClock) -> None:
-    buckets = Buckets(10, clock)
+    buckets = TokenBuckets(10, clock)
     assert taken(buckets, "flood", 1000) == 10
     assert [taken(buckets, f"calm {number}", 10) for number in range(5)] == [10] * 5
 
 
 @requirement("S22")
 async def test_a_flooding_workspace_takes_from_its_organisation_only_what_it_may_send(clock: FakeClock) -> None:
-    rates = Rates(Limits(sends_per_minute=5, org_sends_per_minute=12), clock)
+    rates = RateLimiter(Limits(sends_per_minute=5, org_sends_per_minute=12), clock)
     sent = {"a": 0, "b": 0, "c": 0, "other org": 0}
     for who in [*["a"] * 100, *["b"] * 100, *["c"] * 100, *["other org"] * 5]:
         try:
-            rates.sends(who, "2" if who == "other org" else "1")
+            rates.charge_sends(who, "2" if who == "other org" else "1")
         except RateLimited:
             continue
         sent[who] += 1
@@ -69,31 +69,31 @@ async def test_a_flooding_workspace_takes_from_its_organisation_only_what_it_may
 
 @requirement("S22")
 async def test_what_a_caller_is_told_is_what_it_still_may(clock: FakeClock) -> None:
-    buckets = Buckets(60, clock)
-    assert buckets.look("a") == Standing(60, 60, 0)
-    assert buckets.take("a") == Standing(60, 59, 1)
-    assert buckets.take("a", 40) == Standing(60, 19, 41)
+    buckets = TokenBuckets(60, clock)
+    assert buckets.current_status("a") == RateStatus(60, 60, 0)
+    assert buckets.consume("a") == RateStatus(60, 59, 1)
+    assert buckets.consume("a", 40) == RateStatus(60, 19, 41)
     await clock.advance(10)
-    assert buckets.look("a") == Standing(60, 29, 31)
+    assert buckets.current_status("a") == RateStatus(60, 29, 31)
 
 
 @requirement("S22")
 async def test_more_than_a_bucket_can_hold_is_taken_once_and_empties_it(clock: FakeClock) -> None:
-    buckets = Buckets(10, clock)
-    assert buckets.take("a", 500).remaining == 0
+    buckets = TokenBuckets(10, clock)
+    assert buckets.consume("a", 500).remaining == 0
     with pytest.raises(RateLimited):
-        buckets.take("a")
+        buckets.consume("a")
 
 
 @requirement("S22")
 async def test_whoever_was_silent_for_two_minutes_is_forgotten(clock: FakeClock) -> None:
-    buckets = Buckets(10, clock)
+    buckets = TokenBuckets(10, clock)
     for number in range(1000):
-        buckets.take(f"caller {number}")
+        buckets.consume(f"caller {number}")
     assert len(buckets) == 1000
     for _ in range(3):
         await clock.advance(61)
-        buckets.take("steady")
+        buckets.consume("steady")
     assert len(buckets) <= 2
 
 
@@ -101,10 +101,10 @@ async def test_whoever_was_silent_for_two_minutes_is_forgotten(clock: FakeClock)
 async def test_a_million_addresses_in_a_minute_take_bounded_memory(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_BUCKETS", 100)
-    buckets = Buckets(10, clock)
+    monkeypatch.setattr(module, "_MAX_BUCKETS", 100)
+    buckets = TokenBuckets(10, clock)
     for number in range(1000):
-        buckets.take(f"address {number}")
+        buckets.consume(f"address {number}")
     assert len(buckets) <= 201
 
 
@@ -114,7 +114,7 @@ def test_in_no_minute_more_gets_through_than_two_minutes_worth_and_it_equals_a_p
     limit: int, story: list[tuple[float, int]]
 ) -> None:
     clock = FakeClock()
-    buckets, level, last = Buckets(limit, clock), float(limit), clock.monotonic()
+    buckets, level, last = TokenBuckets(limit, clock), float(limit), clock.monotonic()
     for pause, count in story:
         clock.at += round(pause * 1_000_000)
         now = clock.monotonic()
@@ -123,11 +123,11 @@ def test_in_no_minute_more_gets_through_than_two_minutes_worth_and_it_equals_a_p
         if abs(level - cost) < 1e-4:  # too close to call
             continue
         if level >= cost:
-            buckets.take("a", count)
+            buckets.consume("a", count)
             level -= cost
         else:
             with pytest.raises(RateLimited):
-                buckets.take("a", count)
+                buckets.consume("a", count)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_in_no_minute_more_gets_through_than_two_minutes_worth_and_it_equals_a_p
     ],
 )
 def test_an_ipv6_caller_is_known_by_its_network(peer: object, address: str) -> None:
-    assert address_of(peer) == address
+    assert address_key(peer) == address
 
 
 async def test_random_callers_are_told_apart(clock: FakeClock) -> None:
     dice = random.Random(5)
-    buckets, asked = Buckets(3, clock), dict.fromkeys("abcdef", 0)
+    buckets, asked = TokenBuckets(3, clock), dict.fromkeys("abcdef", 0)
     for _ in range(200):
         who = dice.choice("abcdef")
         asked[who] += taken(buckets, who, 1)

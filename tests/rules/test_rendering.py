@@ -6,11 +6,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions import rules, seeds
-from molecule_core.instructions.checking import KINDS
-from molecule_core.instructions.model import Choice, Facts, Form, InForce, Parts, Seat
-from molecule_core.instructions.render import Renderer, seat_of
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import builtin_templates, rules
+from molecule_core.instructions.model import (
+    ActiveVersion,
+    AgentProfile,
+    MessageContext,
+    TemplateContent,
+    TemplateVersionRef,
+    Verbosity,
+)
+from molecule_core.instructions.render import Renderer, agent_profile
+from molecule_core.instructions.validation import MESSAGE_KINDS
 from tests.requirements import requirement
 from tests.rules.templates import (
     ALL_TOOLS,
@@ -25,10 +32,10 @@ from tests.rules.templates import (
 )
 
 RUNTIMES = ("claude-code", "codex", "generic-mcp", "gemini-cli", "opencode", "cline", "cursor", "langgraph")
-USER = Facts(kind="canvas_user", intent="request", reply_handle=HANDLE, due_at="2026-01-01T00:00:00Z")
+USER = MessageContext(kind="canvas_user", intent="request", reply_handle=HANDLE, due_at="2026-01-01T00:00:00Z")
 PEER = replace(USER, kind="peer_agent", peer_id=ID)
 # As templates were written before there were programs that answer by a command.
-OLDER = Parts(
+OLDER = TemplateContent(
     reply_tool="reply_to_workspace",
     blocks={
         "reply": "{% if reply_handle %}{% for each in available_tools %}{% if each == 'reply' %}{{ each }}{% endif %}"
@@ -52,44 +59,50 @@ OLD_TOOLS = tuple(name for name in ALL_TOOLS if name not in ("reply", "decline",
     ],
 )
 def test_a_workspace_without_a_template_has_that_of_its_runtime(runtime: str, template_id: str) -> None:
-    assert renderer_of().choose(seat(runtime), "a") == Choice(template_id, seeds.VERSION, "")
+    assert renderer_of().choose_version(seat(runtime), "a") == TemplateVersionRef(
+        template_id, builtin_templates.BUILT_IN_VERSION, ""
+    )
 
 
 @requirement("I5")
 def test_a_chosen_template_that_is_gone_is_as_if_none_were_chosen() -> None:
     gone = msgspec.structs.replace(seat(), template_id="gone")
-    assert renderer_of().choose(gone, "a").template_id == "claude-code-default"
+    assert renderer_of().choose_version(gone, "a").template_id == "claude-code-default"
 
 
 @requirement("I5")
 def test_an_organisations_own_version_counts_there_alone() -> None:
-    own = template("claude-code-default", Parts(blocks={"reply": "own", "compact": "own"}), extends=None, version=2)
+    own = template(
+        "claude-code-default", TemplateContent(blocks={"reply": "own", "compact": "own"}), extends=None, version=2
+    )
     renderer = renderer_of(own)
-    assert renderer.choose(seat(), "a") == Choice("claude-code-default", 2, "org")
-    assert renderer.choose(replace(seat(), org_id="other"), "a") == Choice("claude-code-default", seeds.VERSION, "")
+    assert renderer.choose_version(seat(), "a") == TemplateVersionRef("claude-code-default", 2, "org")
+    assert renderer.choose_version(replace(seat(), org_id="other"), "a") == TemplateVersionRef(
+        "claude-code-default", builtin_templates.BUILT_IN_VERSION, ""
+    )
 
 
 @requirement("I5")
 def test_a_deleted_version_of_an_organisation_does_not_answer_for_a_default_of_its_number() -> None:
-    said = {name: Parts(blocks={"reply": name, "compact": name}) for name in ("own", "default")}
-    number = seeds.VERSION
+    said = {name: TemplateContent(blocks={"reply": name, "compact": name}) for name in ("own", "default")}
+    number = builtin_templates.BUILT_IN_VERSION
     own = template("codex-default", said["own"], extends=None, version=number)
     default = template("codex-default", said["default"], extends=None, version=number, org_id="")
     catalogue = catalogue_of(own, default)
-    catalogue.put([], [InForce("org", "codex-default", number, None, 0, 0, removed_at=1)])
+    catalogue.put_versions([], [ActiveVersion("org", "codex-default", number, None, 0, 0, removed_at=1)])
     renderer = Renderer(catalogue, public_url="", limits=Limits())
-    assert renderer.choose(seat("codex"), "a") == Choice("codex-default", number, "")
-    assert catalogue.find("org", "codex-default") == default
-    assert catalogue.versions("org", "codex-default")[:2] == [own, default]
-    catalogue.put([], [InForce("org", "codex-default", number, None, 0, 0)])
-    assert renderer.choose(seat("codex"), "a") == Choice("codex-default", number, "org")
+    assert renderer.choose_version(seat("codex"), "a") == TemplateVersionRef("codex-default", number, "")
+    assert catalogue.find_active_template("org", "codex-default") == default
+    assert catalogue.list_versions("org", "codex-default")[:2] == [own, default]
+    catalogue.put_versions([], [ActiveVersion("org", "codex-default", number, None, 0, 0)])
+    assert renderer.choose_version(seat("codex"), "a") == TemplateVersionRef("codex-default", number, "org")
 
 
 @requirement("I9")
-@pytest.mark.parametrize("form", list(Form))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", list(Verbosity))
+@pytest.mark.parametrize("kind", MESSAGE_KINDS)
 @pytest.mark.parametrize("tools", [ALL_TOOLS, OLD_TOOLS, ("inbox_pop",), ("send_message_to_user",), ("reply",), ()])
-def test_a_tool_that_the_agent_has_not_is_never_named(tools: tuple[str, ...], kind: str, form: Form) -> None:
+def test_a_tool_that_the_agent_has_not_is_never_named(tools: tuple[str, ...], kind: str, form: Verbosity) -> None:
     renderer = renderer_of()
     for runtime in RUNTIMES:
         for intent in ("request", "inform", "ack"):
@@ -97,9 +110,9 @@ def test_a_tool_that_the_agent_has_not_is_never_named(tools: tuple[str, ...], ki
             made = rendered(renderer, seat(runtime, tools), facts, form)
             for name in ALL_TOOLS:
                 if name not in tools:
-                    assert f"{rules.spelled(name, runtime)}(" not in made.text
-                    assert f"{rules.spelled(name, runtime)} " not in made.text.replace("reply tool", "")
-            assert made.reply_via == "" or made.reply_via in [rules.spelled(name, runtime) for name in tools]
+                    assert f"{rules.tool_name_for(name, runtime)}(" not in made.text
+                    assert f"{rules.tool_name_for(name, runtime)} " not in made.text.replace("reply tool", "")
+            assert made.reply_via == "" or made.reply_via in [rules.tool_name_for(name, runtime) for name in tools]
 
 
 @requirement("I9")
@@ -125,7 +138,7 @@ def test_tools_are_spelled_as_the_runtime_spells_them(runtime: str, spelling: st
 def test_the_tool_that_answers_is_one_that_the_agent_has() -> None:
     renderer = renderer_of()
 
-    def via(tools: tuple[str, ...], facts: Facts, *, known: bool = True) -> str:
+    def via(tools: tuple[str, ...], facts: MessageContext, *, known: bool = True) -> str:
         return rendered(renderer, seat("generic-mcp", tools, known=known), facts).reply_via
 
     assert via(ALL_TOOLS, USER) == via((), USER, known=False) == "reply_to_workspace"
@@ -154,8 +167,8 @@ def test_the_tool_that_answers_is_one_that_the_agent_has() -> None:
     ],
 )
 def test_what_a_card_says_of_tools(card: str | None, tools: tuple[str, ...], known: bool) -> None:
-    found = seat_of("w", "o", "claude-code", None, card)
-    assert (found.tools, found.known_tools) == (tools, known)
+    found = agent_profile("w", "o", "claude-code", None, card)
+    assert (found.tools, found.has_tool_list) == (tools, known)
 
 
 @requirement("I9")
@@ -176,9 +189,9 @@ def test_what_a_card_says_of_tools(card: str | None, tools: tuple[str, ...], kno
 def test_what_answers_for_a_program_behind_a_bridge_is_a_command_whatever_its_runtime(
     card: str | None, by_command: bool, runtime: str
 ) -> None:
-    at = seat_of("w", "org", runtime, None, card)
+    at = agent_profile("w", "org", runtime, None, card)
     made = rendered(renderer_of(), at, USER)
-    assert at.command_line is by_command
+    assert at.answers_by_command is by_command
     assert (made.reply_via == "molecule reply") is by_command
     assert (f"`molecule reply {HANDLE}`" in made.text) is by_command
     assert ("kept as the draft" in made.text) is by_command
@@ -187,30 +200,32 @@ def test_what_answers_for_a_program_behind_a_bridge_is_a_command_whatever_its_ru
 @requirement("I5", "I9")
 def test_a_template_that_does_not_know_the_command_says_to_a_program_what_it_says_to_an_agent_without_a_tool() -> None:
     older = template("older", OLDER, extends=None)
-    knowing = template("knowing", Parts(lines=("Questions go to {{ reply_tool }}.",)))
+    knowing = template("knowing", TemplateContent(lines=("Questions go to {{ reply_tool }}.",)))
     renderer, tool_less = renderer_of(older, knowing), seat("generic-mcp", ())
-    program = replace(tool_less, command_line=True)
-    for form in Form:
-        said = rendered(renderer, program, USER, form, choice=older.choice)
-        assert said == rendered(renderer, tool_less, USER, form, choice=older.choice)
+    program = replace(tool_less, answers_by_command=True)
+    for form in Verbosity:
+        said = rendered(renderer, program, USER, form, choice=older.ref)
+        assert said == rendered(renderer, tool_less, USER, form, choice=older.ref)
         assert (said.reply_via, HANDLE in said.text) == ("", False)
-    assert "Questions go to molecule reply." in rendered(renderer, program, USER, choice=knowing.choice).text
+    assert "Questions go to molecule reply." in rendered(renderer, program, USER, choice=knowing.ref).text
     same, other = (
-        renderer.facts_key(at, older.choice) == renderer.facts_key(tool_less, older.choice) for at in (program, seat())
+        renderer.static_key(at, older.ref) == renderer.static_key(tool_less, older.ref) for at in (program, seat())
     )
     assert (same, other) == (True, False)
-    assert renderer.facts_key(program, knowing.choice) != renderer.facts_key(tool_less, knowing.choice)
+    assert renderer.static_key(program, knowing.ref) != renderer.static_key(tool_less, knowing.ref)
 
 
 @requirement("I9", "I12")
 def test_a_new_card_takes_effect_with_the_next_message_and_changes_the_facts() -> None:
     renderer = renderer_of()
-    before, after = (seat_of("w", "org", "claude-code", None, f'{{"tools": {names}}}') for names in ("[]", '["reply"]'))
-    choice = renderer.choose(before, "a")
+    before, after = (
+        agent_profile("w", "org", "claude-code", None, f'{{"tools": {names}}}') for names in ("[]", '["reply"]')
+    )
+    choice = renderer.choose_version(before, "a")
     assert rendered(renderer, before, USER).available_tools == ()
     assert rendered(renderer, after, USER).available_tools == ("reply",)
-    assert renderer.facts_key(before, choice) != renderer.facts_key(after, choice)
-    assert renderer.facts_key(after, choice) == renderer_of().facts_key(after, choice)
+    assert renderer.static_key(before, choice) != renderer.static_key(after, choice)
+    assert renderer.static_key(after, choice) == renderer_of().static_key(after, choice)
 
 
 @requirement("I9")
@@ -226,9 +241,9 @@ def test_the_user_is_named_only_if_known_and_files_only_if_there_are_some() -> N
 
 
 @requirement("I10")
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", list(Verbosity))
 @pytest.mark.parametrize("tools", [ALL_TOOLS, OLD_TOOLS])
-def test_of_several_workspaces_the_text_names_the_one_to_answer_as(tools: tuple[str, ...], form: Form) -> None:
+def test_of_several_workspaces_the_text_names_the_one_to_answer_as(tools: tuple[str, ...], form: Verbosity) -> None:
     several = rendered(renderer_of(), seat(tools=tools), replace(USER, arrival_workspace_id=ID), form)
     alone = rendered(renderer_of(), seat(tools=tools), USER, form)
     assert ID in several.text
@@ -247,7 +262,7 @@ def test_what_stays_the_same_comes_first(runtime: str) -> None:
 @requirement("I15")
 def test_the_forms_differ_in_how_much_they_say_and_not_in_how_to_answer() -> None:
     renderer = renderer_of()
-    full, compact, delta = (rendered(renderer, seat(), USER, form) for form in Form)
+    full, compact, delta = (rendered(renderer, seat(), USER, form) for form in Verbosity)
     call = f'mcp__molecule__reply(handle="{HANDLE}", text=…)'
     assert call in full.text and call in compact.text and call in delta.text
     assert len(compact.text) < len(full.text) / 3
@@ -266,14 +281,16 @@ def test_a_reminder_is_one_line_more_before_all_others() -> None:
 
 @requirement("I6")
 def test_what_extends_adds_tools_and_lines_and_replaces_blocks_by_name() -> None:
-    base = template("base", Parts(lines=("base {{ kind }}",), tools=("company_search",)), extends="")
+    base = template("base", TemplateContent(lines=("base {{ kind }}",), tools=("company_search",)), extends="")
     leaf = template(
         "leaf",
-        Parts(lines=("leaf",), tools=("company_wiki",), blocks={"silence": "Silence."}, docs_url="https://x.example/d"),
+        TemplateContent(
+            lines=("leaf",), tools=("company_wiki",), blocks={"silence": "Silence."}, docs_url="https://x.example/d"
+        ),
         extends="base",
     )
     renderer, at = renderer_of(base, leaf), seat(tools=(*ALL_TOOLS, "company_wiki", "company_search", "unknown"))
-    made = rendered(renderer, at, USER, choice=leaf.choice)
+    made = rendered(renderer, at, USER, choice=leaf.ref)
     assert "base canvas_user\nleaf\n" in made.text
     assert "Silence." in made.text and "does not reach the sender" not in made.text
     assert made.available_tools[-2:] == ("company_search", "company_wiki")
@@ -284,23 +301,24 @@ def test_what_extends_adds_tools_and_lines_and_replaces_blocks_by_name() -> None
 
 @requirement("I6", "I12")
 def test_the_chain_is_resolved_when_it_is_spoken() -> None:
-    leaf = template("leaf", Parts(lines=("leaf",)), extends="base")
-    catalogue = catalogue_of(template("base", Parts(lines=("old",)), extends=""), leaf)
+    leaf = template("leaf", TemplateContent(lines=("leaf",)), extends="base")
+    catalogue = catalogue_of(template("base", TemplateContent(lines=("old",)), extends=""), leaf)
     renderer = Renderer(catalogue, public_url="", limits=Limits())
-    key = renderer.facts_key(seat(), leaf.choice)
-    assert "old\nleaf" in rendered(renderer, seat(), USER, choice=leaf.choice).text
-    catalogue.put(
-        [template("base", Parts(lines=("new",)), extends="", version=2)], [InForce("org", "base", 2, None, 0, 0)]
+    key = renderer.static_key(seat(), leaf.ref)
+    assert "old\nleaf" in rendered(renderer, seat(), USER, choice=leaf.ref).text
+    catalogue.put_versions(
+        [template("base", TemplateContent(lines=("new",)), extends="", version=2)],
+        [ActiveVersion("org", "base", 2, None, 0, 0)],
     )
-    assert "new\nleaf" in rendered(renderer, seat(), USER, choice=leaf.choice).text
-    assert renderer.facts_key(seat(), leaf.choice) != key
+    assert "new\nleaf" in rendered(renderer, seat(), USER, choice=leaf.ref).text
+    assert renderer.static_key(seat(), leaf.ref) != key
 
 
 @requirement("I12")
 def test_the_same_facts_give_the_same_words_also_when_nothing_is_remembered() -> None:
     warm = renderer_of()
     for facts in (USER, PEER, replace(USER, user_id=ID), replace(PEER, due_at=""), replace(USER, attempt=2)):
-        for form in Form:
+        for form in Verbosity:
             first = rendered(warm, seat(), facts, form)
             assert rendered(warm, seat(), facts, form) == first == rendered(renderer_of(), seat(), facts, form)
 
@@ -327,7 +345,7 @@ def test_no_condition_of_one_message_is_remembered_for_another() -> None:
         "{% for tool in available_tools %}{% if tool == peer_name %} tool {{ tool }}{% endif %}{% endfor %}"
         "{% if attempt == 2 %} again{% endif %}{% if reply_handle %} handle{% endif %}"
     )
-    alone = template("alone", Parts(blocks={"reply": text, "compact": "c"}), extends=None)
+    alone = template("alone", TemplateContent(blocks={"reply": text, "compact": "c"}), extends=None)
     warm = renderer_of(alone)
     for _ in range(2):
         for name in ("x", "y", "reply", "inbox_pop", ""):
@@ -336,41 +354,48 @@ def test_no_condition_of_one_message_is_remembered_for_another() -> None:
                     for tools in (ALL_TOOLS, OLD_TOOLS):
                         facts = replace(USER, peer_name=name, peer_role=role, attempt=attempt)
                         at = seat("generic-mcp", tools)
-                        cold = rendered(renderer_of(alone), at, facts, choice=alone.choice)
-                        assert rendered(warm, at, facts, choice=alone.choice) == cold
+                        cold = rendered(renderer_of(alone), at, facts, choice=alone.ref)
+                        assert rendered(warm, at, facts, choice=alone.ref) == cold
 
 
 @requirement("I13")
 def test_what_says_too_much_says_nothing_and_is_counted() -> None:
-    wordy = template("wordy", Parts(blocks={"reply": "{{ peer_role }}" * 40, "compact": "c"}), extends=None)
-    renderer, failures = renderer_of(wordy, limits=Limits(instruction_bytes=1000)), list[tuple[Seat, Choice, str]]()
-    renderer.when_failed = lambda *told: failures.append(told)
-    assert renderer.render(seat(), wordy.choice, Form.FULL, replace(USER, peer_role="r" * 100)) is None
-    assert renderer.render(seat(), wordy.choice, Form.FULL, replace(USER, peer_role="é" * 13)) is None
-    assert renderer.render(seat(), wordy.choice, Form.FULL, replace(USER, peer_role="r")) is not None
-    assert renderer.render(seat(), Choice("gone", 1, "org"), Form.FULL, USER) is None
-    assert renderer.failed == len(failures) == 3
-    assert failures[0] == (seat(), wordy.choice, "its words have more than 1000 bytes")
+    wordy = template("wordy", TemplateContent(blocks={"reply": "{{ peer_role }}" * 40, "compact": "c"}), extends=None)
+    renderer, failures = (
+        renderer_of(wordy, limits=Limits(instruction_bytes=1000)),
+        list[tuple[AgentProfile, TemplateVersionRef, str]](),
+    )
+    renderer.on_failure = lambda *told: failures.append(told)
+    assert renderer.render(seat(), wordy.ref, Verbosity.FULL, replace(USER, peer_role="r" * 100)) is None
+    assert renderer.render(seat(), wordy.ref, Verbosity.FULL, replace(USER, peer_role="é" * 13)) is None
+    assert renderer.render(seat(), wordy.ref, Verbosity.FULL, replace(USER, peer_role="r")) is not None
+    assert renderer.render(seat(), TemplateVersionRef("gone", 1, "org"), Verbosity.FULL, USER) is None
+    assert renderer.failure_count == len(failures) == 3
+    assert failures[0] == (seat(), wordy.ref, "its words have more than 1000 bytes")
 
 
 @requirement("I16")
 @pytest.mark.parametrize("percent", [1, 10, 50, 99])
 def test_any_messages_in_a_row_hold_their_share_of_a_trial(percent: int) -> None:
-    catalogue = catalogue_of(template("t", Parts()), template("t", Parts(lines=("new",)), version=2))
-    catalogue.put([], [InForce("org", "t", 1, 2, percent, 0)])
+    catalogue = catalogue_of(
+        template("t", TemplateContent()), template("t", TemplateContent(lines=("new",)), version=2)
+    )
+    catalogue.put_versions([], [ActiveVersion("org", "t", 1, 2, percent, 0)])
     renderer = Renderer(catalogue, public_url="", limits=Limits())
     at = replace(seat(), template_id="t")
-    tried = [renderer.choose(at, "a", number).version == 2 for number in range(1, 1001)]
+    tried = [renderer.choose_version(at, "a", number).version == 2 for number in range(1, 1001)]
     assert abs(sum(tried) - 10 * percent) <= 3
     for first in range(950):
         assert abs(sum(tried[first : first + 50]) - percent / 2) < 2
-    assert tried == [renderer.choose(at, "b", number).version == 2 for number in range(1, 1001)]
-    by_id = [renderer.choose(at, f"activity-{number}").version == 2 for number in range(1000)]
+    assert tried == [renderer.choose_version(at, "b", number).version == 2 for number in range(1, 1001)]
+    by_id = [renderer.choose_version(at, f"activity-{number}").version == 2 for number in range(1000)]
     assert abs(sum(by_id) - 10 * percent) < 60
 
 
 @requirement("I5")
 def test_a_seeded_text_that_changes_has_a_new_version() -> None:
     """Whoever turns this red raises `seeds.VERSION`: what was stored under the old one stays as it is."""
-    told = msgspec.json.encode([(each.id, each.version, each.parts) for each in seeds.seeds(0)])
-    assert (seeds.VERSION, blake2b(told, digest_size=8).hexdigest()) == (4, "a8e20f7adad876fb")
+    told = msgspec.json.encode(
+        [(each.id, each.version, each.parts) for each in builtin_templates.iter_builtin_templates(0)]
+    )
+    assert (builtin_templates.BUILT_IN_VERSION, blake2b(told, digest_size=8).hexdigest()) == (4, "a8e20f7adad876fb")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground import logs
-from molecule_core.ground.secrets import MARKED, REDACTED, redact_secrets
-from molecule_core.ground.tokens import ADMIN_PREFIX, PERSON_PREFIX, WORKSPACE_PREFIX, new_token
+from molecule_core.common import logs
+from molecule_core.common.secret_redaction import REDACTED, VENDOR_PATTERNS, redact_secrets
+from molecule_core.common.tokens import ADMIN_PREFIX, PERSON_PREFIX, WORKSPACE_PREFIX, new_token
 from tests.clocks import SeededRandomness
 from tests.requirements import requirement
 from tests.rules.effort import examples
@@ -99,7 +99,7 @@ FRAMES = [
 
 
 @requirement("M36", "O3")
-@pytest.mark.parametrize("maker", MARKED)
+@pytest.mark.parametrize("maker", VENDOR_PATTERNS)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_key_is_known_by_the_mark_of_its_maker_wherever_it_stands(maker: str, frame: str) -> None:
     for key in EXAMPLES[maker]:
@@ -109,7 +109,7 @@ def test_a_key_is_known_by_the_mark_of_its_maker_wherever_it_stands(maker: str, 
 
 @requirement("M36")
 def test_every_maker_of_the_table_has_an_example() -> None:
-    assert EXAMPLES.keys() == MARKED.keys()
+    assert EXAMPLES.keys() == VENDOR_PATTERNS.keys()
 
 
 KEY = base64.b64encode(random.Random(5).randbytes(600)).decode()
@@ -200,7 +200,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
 
 @requirement("M36", "O3")
 def test_a_secret_that_the_operator_chose_is_taken_out_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_hidden", {"the operators own words"})
+    monkeypatch.setattr(logs, "_registered_secrets", {"the operators own words"})
     assert redact_secrets("say the operators own words twice: the operators own words") == (
         f"say {REDACTED} twice: {REDACTED}",
         2,

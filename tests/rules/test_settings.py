@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.errors import BadSettings
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.settings import Settings, load_settings, own_admin_token
+from molecule_core.common.errors import BadSettings
+from molecule_core.common.limits import Limits
+from molecule_core.common.settings import Settings, configured_admin_token, load_settings
 from tests.requirements import requirement
 
 
@@ -205,11 +205,11 @@ def test_agents_and_people_are_told_an_address_that_works(settings: Settings, ur
 
 def test_the_state_folder_may_be_in_the_home_of_its_owner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert Settings().state == tmp_path / ".molecule"
-    assert Settings(state_dir="/srv/m").state == Path("/srv/m")
+    assert Settings().state_folder == tmp_path / ".molecule"
+    assert Settings(state_dir="/srv/m").state_folder == Path("/srv/m")
 
 
 def test_an_admin_token_of_ones_own_comes_from_the_environment() -> None:
-    assert own_admin_token({}) == ""
-    assert own_admin_token({"ADMIN_TOKEN": "b"}) == "b"
-    assert own_admin_token({"ADMIN_TOKEN": "b", "MOLECULE_ADMIN_TOKEN": "a"}) == "a"
+    assert configured_admin_token({}) == ""
+    assert configured_admin_token({"ADMIN_TOKEN": "b"}) == "b"
+    assert configured_admin_token({"ADMIN_TOKEN": "b", "MOLECULE_ADMIN_TOKEN": "a"}) == "a"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.messages.smalltalk import is_small_talk
+from molecule_core.messages.chains.small_talk import is_small_talk
 from tests.requirements import requirement
 
 EMPTY = [

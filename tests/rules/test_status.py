@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.org.model import Heard, Pulse, Status
-from molecule_core.org.rules import NEXT_STATUS, heard, next_status
+from molecule_core.org.model import AgentSignal, Heartbeat, WorkspaceStatus
+from molecule_core.org.rules import SIGNAL_TRANSITIONS, classify_heartbeat, next_status
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.rules.forests import seat
@@ -36,22 +36,22 @@ def _cells() -> dict[tuple[str, str], str]:
 
 def _printed() -> str:
     """The table as the product decides, in the same words."""
-    head = [*Heard, "silent+external"]
+    head = [*AgentSignal, "silent+external"]
     lines = [" " * 17 + "".join(f"{what:<9}" for what in head).rstrip()]
-    for status in Status:
+    for status in WorkspaceStatus:
         cells = []
         for what in head:
             external = what == "silent+external"
             now = seat("w", status=status, external=external)
-            after = next_status(now, Heard.SILENT if external else Heard(what))
+            after = next_status(now, AgentSignal.SILENT if external else AgentSignal(what))
             cells.append("." if after is status else after.value)
         lines.append(f"{status:<17}" + "".join(f"{cell:<9}" for cell in cells).rstrip())
     return "\n".join(lines)
 
 
 def test_the_table_has_a_cell_for_every_status_and_everything_heard() -> None:
-    assert {row for row, _ in _cells()} == {status.value for status in Status}
-    assert {column for _, column in _cells()} == {*(what.value for what in Heard), "silent+external"}
+    assert {row for row, _ in _cells()} == {status.value for status in WorkspaceStatus}
+    assert {column for _, column in _cells()} == {*(what.value for what in AgentSignal), "silent+external"}
 
 
 @requirement("M2")
@@ -59,30 +59,38 @@ def test_the_table_has_a_cell_for_every_status_and_everything_heard() -> None:
 def test_each_cell_of_the_table_is_what_the_product_decides(cell: tuple[str, str], after: str) -> None:
     status, what = cell
     external = what.endswith("+external")
-    now = seat("w", status=Status(status), external=external)
-    decided = next_status(now, Heard(what.removesuffix("+external")))
-    assert decided is Status(after), _printed()
+    now = seat("w", status=WorkspaceStatus(status), external=external)
+    decided = next_status(now, AgentSignal(what.removesuffix("+external")))
+    assert decided is WorkspaceStatus(after), _printed()
 
 
-@pytest.mark.parametrize("what", [Heard.WELL, Heard.FAIR, Heard.FAILING])
-@pytest.mark.parametrize("status", Status)
-def test_an_external_agent_that_is_heard_is_treated_like_any_other(status: Status, what: Heard) -> None:
+@pytest.mark.parametrize("what", [AgentSignal.HEALTHY, AgentSignal.FAIR, AgentSignal.FAILING])
+@pytest.mark.parametrize("status", WorkspaceStatus)
+def test_an_external_agent_that_is_heard_is_treated_like_any_other(status: WorkspaceStatus, what: AgentSignal) -> None:
     own, external = seat("w", status=status), seat("w", status=status, external=True)
     assert next_status(own, what) is next_status(external, what)
 
 
 def test_the_table_in_the_code_lists_changes_only_and_never_of_those_that_were_put_aside() -> None:
-    assert all(before is not after for (before, _), after in NEXT_STATUS.items())
-    assert not {before for before, _ in NEXT_STATUS} & {Status.PAUSED, Status.HIBERNATED, Status.REMOVED}
-    assert set(NEXT_STATUS.values()) == {Status.ONLINE, Status.DEGRADED, Status.OFFLINE}
+    assert all(before is not after for (before, _), after in SIGNAL_TRANSITIONS.items())
+    assert not {before for before, _ in SIGNAL_TRANSITIONS} & {
+        WorkspaceStatus.PAUSED,
+        WorkspaceStatus.HIBERNATED,
+        WorkspaceStatus.REMOVED,
+    }
+    assert set(SIGNAL_TRANSITIONS.values()) == {
+        WorkspaceStatus.ONLINE,
+        WorkspaceStatus.DEGRADED,
+        WorkspaceStatus.OFFLINE,
+    }
 
 
 @examples(100)
-@given(st.sampled_from(list(Status)), st.booleans(), st.lists(st.sampled_from(list(Heard)), max_size=8))
+@given(st.sampled_from(list(WorkspaceStatus)), st.booleans(), st.lists(st.sampled_from(list(AgentSignal)), max_size=8))
 def test_no_run_of_heartbeats_moves_what_was_put_aside_nor_puts_anything_aside(
-    status: Status, external: bool, story: list[Heard]
+    status: WorkspaceStatus, external: bool, story: list[AgentSignal]
 ) -> None:
-    aside = {Status.PAUSED, Status.HIBERNATED, Status.REMOVED}
+    aside = {WorkspaceStatus.PAUSED, WorkspaceStatus.HIBERNATED, WorkspaceStatus.REMOVED}
     now = status
     for what in story:
         now = next_status(seat("w", status=now, external=external), what)
@@ -91,8 +99,10 @@ def test_no_run_of_heartbeats_moves_what_was_put_aside_nor_puts_anything_aside(
         assert now is status
 
 
-@given(st.sampled_from(list(Status)), st.booleans(), st.sampled_from(list(Heard)))
-def test_hearing_the_same_twice_changes_nothing_more(status: Status, external: bool, what: Heard) -> None:
+@given(st.sampled_from(list(WorkspaceStatus)), st.booleans(), st.sampled_from(list(AgentSignal)))
+def test_hearing_the_same_twice_changes_nothing_more(
+    status: WorkspaceStatus, external: bool, what: AgentSignal
+) -> None:
     once = next_status(seat("w", status=status, external=external), what)
     assert next_status(seat("w", status=once, external=external), what) is once
 
@@ -101,15 +111,15 @@ def test_hearing_the_same_twice_changes_nothing_more(status: Status, external: b
 @pytest.mark.parametrize(
     ("error_rate", "wedged", "what"),
     [
-        (0.0, False, Heard.WELL),
-        (0.0999, False, Heard.WELL),
-        (0.1, False, Heard.FAIR),
-        (0.4999, False, Heard.FAIR),
-        (0.5, False, Heard.FAILING),
-        (1.0, False, Heard.FAILING),
-        (0.0, True, Heard.FAILING),
-        (0.3, True, Heard.FAILING),
+        (0.0, False, AgentSignal.HEALTHY),
+        (0.0999, False, AgentSignal.HEALTHY),
+        (0.1, False, AgentSignal.FAIR),
+        (0.4999, False, AgentSignal.FAIR),
+        (0.5, False, AgentSignal.FAILING),
+        (1.0, False, AgentSignal.FAILING),
+        (0.0, True, AgentSignal.FAILING),
+        (0.3, True, AgentSignal.FAILING),
     ],
 )
-def test_a_heartbeat_says_how_an_agent_is(error_rate: float, wedged: bool, what: Heard) -> None:
-    assert heard(Pulse(heard_at=1, error_rate=error_rate), wedged=wedged) is what
+def test_a_heartbeat_says_how_an_agent_is(error_rate: float, wedged: bool, what: AgentSignal) -> None:
+    assert classify_heartbeat(Heartbeat(heard_at=1, error_rate=error_rate), wedged=wedged) is what

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import InvalidJson, JsonTooDeep
-from molecule_core.wire.strictjson import decode
+from molecule_core.common.errors import InvalidJson, JsonTooDeep
+from molecule_core.wire.protocols.strict_json import decode
 from tests.requirements import requirement
 from tests.rules.effort import examples
 

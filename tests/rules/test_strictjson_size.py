@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from molecule_core.ground.errors import InvalidJson, JsonTooDeep
-from molecule_core.ground.limits import Limits
-from molecule_core.wire.strictjson import decode
+from molecule_core.common.errors import InvalidJson, JsonTooDeep
+from molecule_core.common.limits import Limits
+from molecule_core.wire.protocols.strict_json import decode
 from tests.requirements import requirement
 
 SHAPES = {"lists": (b"[", b"]"), "objects": (b'{"a":', b"}"), "escaped": (b'{"\\u0061":', b"}")}

@@ -5,16 +5,16 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.refusals import InvalidTemplate
-from molecule_core.instructions import seeds
-from molecule_core.instructions.checking import Checks
-from molecule_core.instructions.model import Facts, Form, Parts
-from molecule_core.instructions.script import ALONE, read
+from molecule_core.common.errors import InvalidTemplate
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import builtin_templates
+from molecule_core.instructions.language.compiler import ALONE_FACTOR, parse_content
+from molecule_core.instructions.model import MessageContext, TemplateContent, Verbosity
+from molecule_core.instructions.validation import TemplateValidator
 from tests.requirements import requirement
 from tests.rules.templates import BOMBS_OF_MANY_TEXTS, LIMITS, catalogue_of, renderer_of, seat, template
 
-WORST = Facts(kind="canvas_user", intent="request", peer_role="é" * 500, attachments=("f" * 255,) * 10)
+WORST = MessageContext(kind="canvas_user", intent="request", peer_role="é" * 500, attachments=("f" * 255,) * 10)
 ENOUGH = {"reply": "r", "compact": "c"}
 # What checking any template may take, in seconds of CPU; a bomb took minutes.
 _PATIENCE = 1.0
@@ -22,16 +22,16 @@ _PATIENCE = 1.0
 
 @requirement("I11")
 @pytest.mark.parametrize("parts", BOMBS_OF_MANY_TEXTS, ids=range(len(BOMBS_OF_MANY_TEXTS)))
-def test_many_texts_that_are_too_much_together_are_refused_and_never_spoken(parts: Parts) -> None:
+def test_many_texts_that_are_too_much_together_are_refused_and_never_spoken(parts: TemplateContent) -> None:
     bomb = template("bomb", parts, extends=None)
     began = time.process_time()
     with pytest.raises(InvalidTemplate):
-        Checks(catalogue_of(), public_url="", limits=LIMITS).check(bomb)
+        TemplateValidator(catalogue_of(), public_url="", limits=LIMITS).validate_template(bomb)
     renderer = renderer_of(bomb)
     tools = (*seat().tools, *(f"tool_{number}" for number in range(64)))
     for facts in (WORST, replace(WORST, attachments=())):
-        for form in Form:
-            made = renderer.render(replace(seat(), tools=tools), bomb.choice, form, facts)
+        for form in Verbosity:
+            made = renderer.render(replace(seat(), tools=tools), bomb.ref, form, facts)
             assert made is None or len(made.text.encode()) <= LIMITS.instruction_bytes
     assert time.process_time() - began < _PATIENCE
 
@@ -45,11 +45,11 @@ def test_many_texts_that_are_too_much_together_are_refused_and_never_spoken(part
     ],
 )
 def test_the_bounds_count_for_all_texts_of_a_template_together(limits: Limits, part: str, said: str) -> None:
-    fits = Parts(blocks=ENOUGH, lines=("abcdefgh",))
-    Checks(catalogue_of(), public_url="", limits=limits).check(template("t", fits, extends=None))
-    more = template("t", Parts(blocks=ENOUGH, lines=("abcdefgh", "i")), extends=None)
+    fits = TemplateContent(blocks=ENOUGH, lines=("abcdefgh",))
+    TemplateValidator(catalogue_of(), public_url="", limits=limits).validate_template(template("t", fits, extends=None))
+    more = template("t", TemplateContent(blocks=ENOUGH, lines=("abcdefgh", "i")), extends=None)
     with pytest.raises(InvalidTemplate) as refused:
-        Checks(catalogue_of(), public_url="", limits=limits).check(more)
+        TemplateValidator(catalogue_of(), public_url="", limits=limits).validate_template(more)
     assert refused.value.details["part"] == part
     assert said in refused.value.details["reason"]
 
@@ -57,48 +57,50 @@ def test_the_bounds_count_for_all_texts_of_a_template_together(limits: Limits, p
 @requirement("I6", "I11")
 def test_what_a_template_says_with_those_it_extends_is_bounded_too() -> None:
     limits = Limits(template_bytes=100)
-    base = template("base", Parts(blocks=ENOUGH, lines=("b" * 98,)), extends=None)
-    middle = template("middle", Parts(lines=("m" * 90,)), extends="base")
-    leaf = template("leaf", Parts(lines=("l" * 11,)), extends="middle")
-    fits = template("leaf", Parts(lines=("l" * 10,)), extends="middle")
-    checks = Checks(catalogue_of(base, middle), public_url="", limits=limits)
-    checks.check(fits)
+    base = template("base", TemplateContent(blocks=ENOUGH, lines=("b" * 98,)), extends=None)
+    middle = template("middle", TemplateContent(lines=("m" * 90,)), extends="base")
+    leaf = template("leaf", TemplateContent(lines=("l" * 11,)), extends="middle")
+    fits = template("leaf", TemplateContent(lines=("l" * 10,)), extends="middle")
+    checks = TemplateValidator(catalogue_of(base, middle), public_url="", limits=limits)
+    checks.validate_template(fits)
     with pytest.raises(InvalidTemplate) as refused:
-        checks.check(leaf)
+        checks.validate_template(leaf)
     assert refused.value.details["part"] == "extends"
-    assert renderer_of(base, middle, leaf, limits=limits).render(seat(), leaf.choice, Form.FULL, WORST) is None
+    assert renderer_of(base, middle, leaf, limits=limits).render(seat(), leaf.ref, Verbosity.FULL, WORST) is None
 
 
 @requirement("I11")
 def test_a_loop_goes_through_so_many_parts_and_no_more() -> None:
     loop = template(
-        "t", Parts(blocks={**ENOUGH, "reply": "{% for f in attachments %}{{ kind }}{% endfor %}"}), extends=None
+        "t",
+        TemplateContent(blocks={**ENOUGH, "reply": "{% for f in attachments %}{{ kind }}{% endfor %}"}),
+        extends=None,
     )
     renderer = renderer_of(loop, limits=Limits(template_steps=3))
     three, four = (replace(WORST, attachments=("f",) * count) for count in (3, 4))
-    assert renderer.render(seat(), loop.choice, Form.FULL, three) is not None
+    assert renderer.render(seat(), loop.ref, Verbosity.FULL, three) is not None
     failures = list[str]()
-    renderer.when_failed = lambda _seat, _choice, reason: failures.append(reason)
-    assert renderer.render(seat(), loop.choice, Form.FULL, four) is None
+    renderer.on_failure = lambda _seat, _choice, reason: failures.append(reason)
+    assert renderer.render(seat(), loop.ref, Verbosity.FULL, four) is None
     assert failures == ["its loops go through more than 3 parts"]
 
 
 @requirement("I9", "I11")
 def test_what_only_a_program_behind_a_bridge_is_told_is_bounded_too() -> None:
-    checks = Checks(catalogue_of(), public_url="", limits=Limits(instruction_bytes=50))
+    checks = TemplateValidator(catalogue_of(), public_url="", limits=Limits(instruction_bytes=50))
     for length, fits in ((40, True), (60, False)):
         words = '{% if reply_tool == "molecule reply" %}' + "x" * length + "{% endif %}"
-        program = template("t", Parts(blocks={**ENOUGH, "reply": words}), extends=None)
+        program = template("t", TemplateContent(blocks={**ENOUGH, "reply": words}), extends=None)
         if fits:
-            checks.check(program)
+            checks.validate_template(program)
             continue
         with pytest.raises(InvalidTemplate) as refused:
-            checks.check(program)
+            checks.validate_template(program)
         assert "more than 50 bytes" in refused.value.details["reason"]
 
 
 @requirement("I5", "I11")
 def test_the_templates_that_come_with_molecule_stay_within_the_bounds() -> None:
-    for each in seeds.seeds(0):
-        found = read(each.parts, LIMITS, ALONE)
+    for each in builtin_templates.iter_builtin_templates(0):
+        found = parse_content(each.parts, LIMITS, ALONE_FACTOR)
         assert sum(parsed.nodes for _, parsed in found) <= LIMITS.template_nodes

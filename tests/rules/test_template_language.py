@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from molecule_core.instructions.language import Refused, parse
-from molecule_core.instructions.model import Facts
+from molecule_core.instructions.language.parser import TemplateSyntaxError, parse
+from molecule_core.instructions.model import MessageContext
 from tests.requirements import requirement
 from tests.rules import templates
 from tests.rules.templates import BOMBS, ESCAPES, MISTAKES, said, seat
@@ -13,7 +13,7 @@ from tests.rules.templates import BOMBS, ESCAPES, MISTAKES, said, seat
 @requirement("I11")
 @pytest.mark.parametrize("text", [*ESCAPES, *BOMBS, *MISTAKES])
 def test_what_is_not_of_the_language_is_refused_with_line_and_reason(text: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TemplateSyntaxError) as refused:
         templates.parse(text)
     assert refused.value.line >= 1
     assert refused.value.reason and len(refused.value.reason) < 400
@@ -26,18 +26,18 @@ def test_a_refusal_names_the_line_of_the_mistake() -> None:
         (2, "{% if kind\n and nope %}{% endif %}"),
         (1, "{% if kind %}\n\n"),
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(TemplateSyntaxError) as refused:
             templates.parse(text)
         assert refused.value.line == number, text
 
 
 @requirement("I11")
 def test_the_bounds_are_those_of_the_settings() -> None:
-    assert parse("x" * 10, most_bytes=10, most_nodes=1)
-    with pytest.raises(Refused, match="11 bytes"):
-        parse("x" * 11, most_bytes=10, most_nodes=1)
-    with pytest.raises(Refused, match="more than 2 parts"):
-        parse("x{{ kind }}y", most_bytes=100, most_nodes=2)
+    assert parse("x" * 10, max_bytes=10, max_nodes=1)
+    with pytest.raises(TemplateSyntaxError, match="11 bytes"):
+        parse("x" * 11, max_bytes=10, max_nodes=1)
+    with pytest.raises(TemplateSyntaxError, match="more than 2 parts"):
+        parse("x{{ kind }}y", max_bytes=100, max_nodes=2)
 
 
 @requirement("I8")
@@ -47,8 +47,12 @@ def test_the_bounds_are_those_of_the_settings() -> None:
     "delegation_id user_id attempt intent due_at".split(),
 )
 def test_each_variable_of_the_list_says_its_value(name: str) -> None:
-    texts = [each for each in Facts.__struct_fields__ if each not in ("attempt", "attachments", "reminder", "kind")]
-    facts = msgspec.convert({"kind": "canvas_user", "attempt": 7, **{each: f"the-{each}" for each in texts}}, Facts)
+    texts = [
+        each for each in MessageContext.__struct_fields__ if each not in ("attempt", "attachments", "reminder", "kind")
+    ]
+    facts = msgspec.convert(
+        {"kind": "canvas_user", "attempt": 7, **{each: f"the-{each}" for each in texts}}, MessageContext
+    )
     expected = {
         "kind": "canvas_user",
         "reply_tool": "mcp__molecule__reply_to_workspace",
@@ -60,7 +64,7 @@ def test_each_variable_of_the_list_says_its_value(name: str) -> None:
 
 @requirement("I8")
 def test_the_lists_are_joined_and_gone_through() -> None:
-    facts = Facts(kind="canvas_user", attachments=("a.pdf", "b.png"))
+    facts = MessageContext(kind="canvas_user", attachments=("a.pdf", "b.png"))
     two = seat("generic-mcp", ("inbox_pop", "reply_to_workspace"))
     assert said('{{ attachments | join(" + ") }}', facts) == "a.pdf + b.png"
     assert said("{{ attachments|join }}", facts) == "a.pdfb.png"
@@ -69,14 +73,14 @@ def test_the_lists_are_joined_and_gone_through() -> None:
     assert said(
         "{% for x in available_tools %}{% if x == 'inbox_pop' %}{{ x }}!{% endif %}{% endfor %}", facts, two
     ) == ("inbox_pop!")
-    assert said("x{% for x in attachments %}{{ x }}{% endfor %}", Facts(kind="system")) == "x"
+    assert said("x{% for x in attachments %}{{ x }}{% endfor %}", MessageContext(kind="system")) == "x"
 
 
 @requirement("I8")
 def test_a_single_brace_is_plain_text_and_warned_about() -> None:
     found = templates.parse("Reply to {kind}.\nAnd {{ kind }}, {nothing}, { peer_id }.")
     assert [each.split(":")[0] for each in found.warnings] == ["line 1", "line 2"]
-    assert said("Reply to {kind}.", Facts(kind="system")) == "Reply to {kind}."
+    assert said("Reply to {kind}.", MessageContext(kind="system")) == "Reply to {kind}."
 
 
 @requirement("I11")
@@ -101,7 +105,7 @@ def test_a_single_brace_is_plain_text_and_warned_about() -> None:
     ],
 )
 def test_conditions_come_out_as_one_reads_them(condition: str, holds: bool) -> None:
-    facts = Facts(kind="canvas_user", peer_name="same", peer_role="same", attempt=2)
+    facts = MessageContext(kind="canvas_user", peer_name="same", peer_role="same", attempt=2)
     assert said(f"{{% if {condition} %}}yes{{% else %}}no{{% endif %}}", facts) == ("yes" if holds else "no")
 
 
@@ -109,17 +113,19 @@ def test_conditions_come_out_as_one_reads_them(condition: str, holds: bool) -> N
 def test_the_first_way_that_holds_is_taken() -> None:
     text = "{% if user_id %}a{% elif peer_name == 'x' %}b{% elif peer_name %}c{% else %}d{% endif %}"
     for facts, way in (
-        (Facts(user_id="1"), "a"),
-        (Facts(peer_name="x"), "b"),
-        (Facts(peer_name="y"), "c"),
-        (Facts(), "d"),
+        (MessageContext(user_id="1"), "a"),
+        (MessageContext(peer_name="x"), "b"),
+        (MessageContext(peer_name="y"), "c"),
+        (MessageContext(), "d"),
     ):
         assert said(text, facts) == way
 
 
 @requirement("I11")
 def test_values_are_data_and_never_read_as_a_template() -> None:
-    facts = Facts(kind="canvas_user", peer_name="{{ kind }}{% if x %}%s %(a)s {0}", attachments=("{{ kind }}",))
+    facts = MessageContext(
+        kind="canvas_user", peer_name="{{ kind }}{% if x %}%s %(a)s {0}", attachments=("{{ kind }}",)
+    )
     assert said('100% {{ peer_name }} {{ attachments | join(", ") }}', facts) == (
         "100% {{ kind }}{% if x %}%s %(a)s {0} {{ kind }}"
     )
@@ -127,7 +133,7 @@ def test_values_are_data_and_never_read_as_a_template() -> None:
 
 @requirement("I11")
 def test_a_value_stays_in_its_line() -> None:
-    facts = Facts(kind="canvas_user", peer_name="a\nDocs: evil\r\u2028\u202eb\x1b[0m\ud800c")
+    facts = MessageContext(kind="canvas_user", peer_name="a\nDocs: evil\r\u2028\u202eb\x1b[0m\ud800c")
     assert said("{{ peer_name }}", facts) == "a Docs: evil b [0m c"
 
 
@@ -137,4 +143,4 @@ def test_a_statement_alone_on_its_line_leaves_no_line_and_empty_lines_are_left_o
         "one\n  {% if kind %}\ntwo\n\n{% endif %}\n{% if user_id %}\nthree\n{% endif %}\n"
         "four {% if kind %}\nfive{% endif %}\n"
     )
-    assert said(text, Facts(kind="k")) == "one\ntwo\nfour \nfive"
+    assert said(text, MessageContext(kind="k")) == "one\ntwo\nfour \nfive"

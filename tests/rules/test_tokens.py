@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.logs import redact
-from molecule_core.ground.tokens import (
+from molecule_core.common.logs import redact
+from molecule_core.common.tokens import (
     ADMIN_PREFIX,
     INVITATION_PREFIX,
     LOGIN_PREFIX,
     PERSON_PREFIX,
     SESSION_PREFIX,
     WORKSPACE_PREFIX,
-    hash_of,
-    hint_of,
-    id_of,
+    hash_token,
     new_admin_token,
     new_token,
-    prefix_of,
+    token_hint,
+    token_id_from_hash,
+    token_prefix,
 )
 from tests.clocks import SeededRandomness
 from tests.requirements import requirement
@@ -48,7 +48,7 @@ def test_a_token_shows_its_kind_and_carries_256_secret_bits(prefix: str) -> None
     randomness = CountingRandomness()
     token = new_token(prefix, randomness)
     assert token.startswith(prefix)
-    assert prefix_of(token) == prefix
+    assert token_prefix(token) == prefix
     assert set(token) <= set(ALPHABET)
     assert randomness.asked == 32
     assert len(token) == len(prefix) + 43 + 8
@@ -57,9 +57,9 @@ def test_a_token_shows_its_kind_and_carries_256_secret_bits(prefix: str) -> None
 def test_all_kinds_are_told_apart_and_no_two_tokens_are_the_same() -> None:
     randomness = SeededRandomness()
     tokens = [new_token(prefix, randomness) for prefix in PREFIXES for _ in range(50)]
-    assert len(set(tokens)) == len({hash_of(token) for token in tokens}) == 300
-    assert [prefix_of(token) for token in tokens] == [prefix for prefix in PREFIXES for _ in range(50)]
-    assert prefix_of(new_admin_token(randomness)) == ADMIN_PREFIX
+    assert len(set(tokens)) == len({hash_token(token) for token in tokens}) == 300
+    assert [token_prefix(token) for token in tokens] == [prefix for prefix in PREFIXES for _ in range(50)]
+    assert token_prefix(new_admin_token(randomness)) == ADMIN_PREFIX
     assert len(set(PREFIXES)) == 6
 
 
@@ -69,36 +69,36 @@ def test_no_change_of_one_character_goes_unnoticed() -> None:
     for place in range(len(token)):
         for other in string.printable + "é\u200b":
             if other != token[place]:
-                assert prefix_of(token[:place] + other + token[place + 1 :]) is None
+                assert token_prefix(token[:place] + other + token[place + 1 :]) is None
 
 
 @examples(200)
 @given(TOKENS, st.data())
 def test_a_token_that_lost_gained_or_swapped_a_character_is_refused(token: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(token) - 2))
-    assert prefix_of(token[:place] + token[place + 1 :]) is None
-    assert prefix_of(token[:place] + data.draw(st.sampled_from(ALPHABET)) + token[place:]) is None
+    assert token_prefix(token[:place] + token[place + 1 :]) is None
+    assert token_prefix(token[:place] + data.draw(st.sampled_from(ALPHABET)) + token[place:]) is None
     if token[place] != token[place + 1]:
-        assert prefix_of(token[:place] + token[place + 1] + token[place] + token[place + 2 :]) is None
-    assert prefix_of(token.upper()) is None
-    assert prefix_of(f" {token}") is None
+        assert token_prefix(token[:place] + token[place + 1] + token[place] + token[place + 2 :]) is None
+    assert token_prefix(token.upper()) is None
+    assert token_prefix(f" {token}") is None
 
 
 @examples(200)
 @given(st.text(max_size=80))
 def test_no_text_makes_the_check_fail_in_another_way_than_by_saying_no(text: str) -> None:
-    assert prefix_of(text) is None
-    assert len(hash_of(text)) == 64
+    assert token_prefix(text) is None
+    assert len(hash_token(text)) == 64
 
 
 @requirement("M7", "O3")
 def test_what_is_stored_and_shown_of_a_token_does_not_give_it_away() -> None:
     token = new_token(PERSON_PREFIX, SeededRandomness(3))
-    assert hash_of(token) == hash_of(token)
-    assert len(hash_of(token)) == 64
-    assert token[7:] not in hash_of(token)
-    assert token.startswith(hint_of(token))
-    assert len(hint_of(token)) <= len(PERSON_PREFIX) + 8  # 48 of 256 bits
+    assert hash_token(token) == hash_token(token)
+    assert len(hash_token(token)) == 64
+    assert token[7:] not in hash_token(token)
+    assert token.startswith(token_hint(token))
+    assert len(token_hint(token)) <= len(PERSON_PREFIX) + 8  # 48 of 256 bits
 
 
 @requirement("O3")
@@ -106,5 +106,5 @@ def test_what_is_stored_and_shown_of_a_token_does_not_give_it_away() -> None:
 @given(TOKENS)
 def test_no_log_shows_a_token_and_what_a_list_calls_it_leads_nowhere(token: str) -> None:
     assert token not in redact(f"a request with {token} in it")
-    assert id_of(hash_of(token)) not in token
-    assert prefix_of(id_of(hash_of(token))) is None
+    assert token_id_from_hash(hash_token(token)) not in token
+    assert token_prefix(token_id_from_hash(hash_token(token))) is None

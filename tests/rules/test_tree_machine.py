@@ -16,13 +16,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from molecule_core.access.memory import Remembered
+from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.writer import AccessWriter
-from molecule_core.ground.errors import ConfirmationRequired, InvalidParent, WorkspaceRemoved
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.org.model import NewWorkspace, Org, Team
-from molecule_core.org.registry import Registry
+from molecule_core.common.errors import ConfirmationRequired, InvalidParent, WorkspaceRemoved
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.org.model import NewWorkspace, Org, TeamSpec
+from molecule_core.org.registry import OrgRegistry
 from molecule_core.org.rules import may_talk, peers
 from molecule_core.org.writer import OrgWriter
 from molecule_core.store.database import Command
@@ -38,7 +38,7 @@ class AtOnce:
     """A store that decides each command when it comes, and keeps nothing."""
 
     async def run(self, command: Command[T]) -> T:
-        decision = command.decide()
+        decision = command.steps()
         try:
             decision.send(None)
         except StopIteration as stop:
@@ -69,11 +69,11 @@ class TreeMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         clock, limits = FakeClock(), Limits(tree_depth=LEVELS)
         chance = SeededRandomness()
-        ids = Ids(clock, chance)
-        self.registry = Registry()
+        ids = IdGenerator(clock, chance)
+        self.registry = OrgRegistry()
         self.registry.put_org(Org("org", "Org", False, 0))
         store: Any = AtOnce()
-        access = AccessWriter(store, Remembered(), clock=clock, ids=ids, randomness=chance, limits=limits)
+        access = AccessWriter(store, CredentialCache(), clock=clock, ids=ids, randomness=chance, limits=limits)
         self.writer = OrgWriter(store, self.registry, access, lambda _: None, clock=clock, ids=ids, limits=limits)
         self.parents: dict[str, str | None] = {}
 
@@ -96,7 +96,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(target=seats)
     def make_a_root(self) -> str:
-        workspace, _ = now(self.writer.create("org", NewWorkspace(name="Seat")))
+        workspace, _ = now(self.writer.create_workspace("org", NewWorkspace(name="Seat")))
         self.parents[workspace.id] = None
         return workspace.id
 
@@ -104,7 +104,7 @@ class TreeMachine(RuleBasedStateMachine):
     def make_below(self, above: str) -> Any:
         gone, deep = above not in self.parents, len(self.above(above)) >= LEVELS if above in self.parents else False
         try:
-            workspace, _ = now(self.writer.create("org", NewWorkspace(name="Seat", parent_id=above)))
+            workspace, _ = now(self.writer.create_workspace("org", NewWorkspace(name="Seat", parent_id=above)))
         except InvalidParent:
             assert gone or deep
             return multiple()
@@ -120,7 +120,7 @@ class TreeMachine(RuleBasedStateMachine):
         deep = not (gone or lost or circle) and len(self.above(parent)) + self.height(one) > LEVELS
         same = not gone and self.parents[one] == parent
         try:
-            now(self.writer.change(one, {"parent_id": parent}))
+            now(self.writer.update_workspace(one, {"parent_id": parent}))
         except WorkspaceRemoved:
             assert gone
         except InvalidParent as refusal:
@@ -134,9 +134,9 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(target=seats, above=seats, width=st.integers(1, 3), levels=st.integers(1, 3))
     def expand(self, above: str, width: int, levels: int) -> Any:
-        team: tuple[Team, ...] = ()
+        team: tuple[TeamSpec, ...] = ()
         for _ in range(levels):
-            team = tuple(Team(NewWorkspace(name="Seat"), team) for _ in range(width))
+            team = tuple(TeamSpec(NewWorkspace(name="Seat"), team) for _ in range(width))
         gone = above not in self.parents
         deep = not gone and len(self.above(above)) + levels > LEVELS
         try:
@@ -169,7 +169,7 @@ class TreeMachine(RuleBasedStateMachine):
     @rule(one=consumes(seats))
     def remove(self, one: str) -> None:
         try:
-            gone = now(self.writer.remove(one, confirmed=True))
+            gone = now(self.writer.remove_workspace(one, confirmed=True))
         except WorkspaceRemoved:
             assert one not in self.parents
         else:
@@ -200,8 +200,8 @@ class TreeMachine(RuleBasedStateMachine):
 
     @invariant()
     def everybody_stands_where_a_restart_would_put_them(self) -> None:
-        again = Registry()
-        again.load([self.registry.org("org")], list(self.registry.all_ever("org")), [])
+        again = OrgRegistry()
+        again.load([self.registry.org("org")], list(self.registry.all_with_removed("org")), [])
         assert again.roots("org") == self.registry.roots("org")
         for each in self.registry.workspaces("org"):
             assert again.children(each) == self.registry.children(each)

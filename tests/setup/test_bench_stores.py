@@ -6,9 +6,9 @@ from pathlib import Path
 from benchmarks.big_store import WORKSPACES, fill, workspace_id
 from benchmarks.company import fill_company
 from benchmarks.servers import Place
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
-from molecule_core.store.sqlite import DATABASE_FILE
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
+from molecule_core.store.sqlite.store import DATABASE_FILE
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN
 
@@ -22,7 +22,7 @@ async def test_a_company_of_the_benchmarks_is_online_with_its_work(tmp_path: Pat
     await server.open()
     try:
         (org,) = server.registry.orgs()
-        pulses = [server.registry.pulse(each.id) for each in server.registry.all_ever(org.id)]
+        pulses = [server.registry.last_heartbeat(each.id) for each in server.registry.all_with_removed(org.id)]
         assert len(pulses) == _AGENTS
         assert sum(each.active_tasks for each in pulses) == _AGENTS // 3
     finally:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.inspect import StructType, type_info
 
-from molecule_core.cli import VERBS
-from molecule_core.ground.limits import SPARE_FILES, Limits
-from molecule_core.ground.settings import Settings
+from molecule_core.cli import COMMANDS
+from molecule_core.common.limits import SPARE_FILES, Limits
+from molecule_core.common.settings import Settings
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
 
@@ -45,7 +45,7 @@ def test_the_page_names_every_setting_and_only_verbs_and_files_that_are_there() 
     for name in set(Settings.__struct_fields__) - {"limits"}:
         assert f"`MOLECULE_{name.upper()}`" in page, name
     verbs = set(re.findall(r"(?<![\w./-])molecule ([a-z-]+)(?= |`|$)", page, re.MULTILINE))
-    assert {"backup", "restore", "prune", "doctor", "login-link"} <= verbs & set(VERBS)
+    assert {"backup", "restore", "prune", "doctor", "login-link"} <= verbs & set(COMMANDS)
     for name in re.findall(r"\]\((?!http)([^)#]+)\)", page):
         assert (PAGE.parent / name).exists(), name
     for name in re.findall(r"deploy/[\w.-]+\w", page):

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from molecule_core.wire import live
-from molecule_core.wire.events import EVENTS
+from molecule_core.wire.schemas import live
+from molecule_core.wire.schemas.events import EVENTS
 from scripts import typescript
 
 
@@ -80,7 +80,7 @@ def test_what_is_omitted_may_be_missing_and_is_null_only_if_that_is_no_default()
 
 
 def test_the_page_may_leave_out_what_the_server_has_a_default_for() -> None:
-    assert members(live.Subscribe) == {"type": '"subscribe"', "after?": "number | null", "epoch?": "string | null"}
+    assert members(live.SubscribeFrame) == {"type": '"subscribe"', "after?": "number | null", "epoch?": "string | null"}
 
 
 def test_a_docstring_cannot_end_the_comment_it_becomes() -> None:

@@ -5,22 +5,22 @@ from pathlib import Path
 import pytest
 
 from molecule_core.access.reader import AccessReader
-from molecule_core.approvals.policies import PolicyBook
-from molecule_core.instructions.reader import TemplateMirror
-from molecule_core.org.reader import OrgMirror
+from molecule_core.approvals.policies import PolicyCache
+from molecule_core.instructions.reader import TemplateCacheSync
+from molecule_core.org.reader import OrgRegistrySync
 from molecule_core.store.queries import load_queries
 from tests.requirements import requirement
 from tests.shape.guards.mirrored import find_unsaid_changes
 from tests.shape.planting import SOURCES, plant
 
-KINDS = frozenset((*OrgMirror.KINDS, *AccessReader.KINDS, *TemplateMirror.KINDS, *PolicyBook.KINDS))
+KINDS = frozenset((*OrgRegistrySync.KINDS, *AccessReader.KINDS, *TemplateCacheSync.KINDS, *PolicyCache.KINDS))
 QUERIES = "src/molecule_core/access/queries.sql"
 
 
 @requirement("A1", "M38")
 def test_the_real_statements_say_what_of_memory_they_change() -> None:
     assert find_unsaid_changes(SOURCES, KINDS) == []
-    said = {query.mirrored for query in load_queries("postgres").values() if query.mirrored is not None}
+    said = {query.cache_rule for query in load_queries("postgres").values() if query.cache_rule is not None}
     assert ("workspace", "id") in said
     assert {kind for kind, _ in said} <= KINDS
 

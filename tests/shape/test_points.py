@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.points import POINTS
+from molecule_core.common.crash_points import POINTS
 from tests.shape.guards.points import find_stray_points
 from tests.shape.planting import SOURCES, plant
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.store.sets import GIVEN
+from molecule_core.store.postgres.batched_reads import GIVEN_ROWS
 from tests.shape.guards.queries import find_unclear_queries
 from tests.shape.guards.query_names import find_misused_queries
 from tests.shape.guards.sql_in_python import find_sql_in_python
@@ -24,7 +24,7 @@ def test_the_real_queries_are_named_and_described() -> None:
 def test_no_query_has_the_name_under_which_parameters_of_many_are_given() -> None:
     files = SOURCES.files(".sql")
     assert files
-    assert [each.name for each in files if GIVEN in each.read_text().lower()] == []
+    assert [each.name for each in files if GIVEN_ROWS in each.read_text().lower()] == []
 
 
 def test_named_and_described_statements_give_no_finding(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import apsw
 import asyncpg
 from anyio.lowlevel import checkpoint
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import Clock
+from molecule_core.common.limits import Limits
 from molecule_core.messages.model import Activity
-from molecule_core.store.database import Command, Decision, Event, Read, Take, WriteSet
-from molecule_core.store.grouping import Pending
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, NextNumber, ReadQuery, WriteSet
+from molecule_core.store.group_commit import PendingCommand
 from molecule_core.store.queries import Params
 from tests.clocks import settle
 from tests.engines import Engine, open_store
@@ -49,10 +49,10 @@ class Bench:
         self.store = cast(Any, store)
         if ring is not None:
             self.store._ring = ring
-        self._commit: Callable[[list[Pending]], Awaitable[None]] = self.store._commit
+        self._commit: Callable[[list[PendingCommand]], Awaitable[None]] = self.store._commit
         self.store._commit = self._on_record
 
-    async def _on_record(self, group: list[Pending]) -> None:
+    async def _on_record(self, group: list[PendingCommand]) -> None:
         self.groups.append([pending.command for pending in group])
         await self._commit(group)
 
@@ -225,13 +225,13 @@ def write(
     org: str = "org",
     keys: tuple[Hashable, ...] = (),
     alone: bool = False,
-    events: Sequence[Event] = (),
+    events: Sequence[JournalEvent] = (),
     rings: tuple[str, ...] = (),
     then: Callable[[], None] | None = None,
 ) -> Command[Any]:
     """A command that reads nothing and writes these statements."""
 
-    def decide() -> Decision[Any]:
+    def decide() -> CommandSteps[Any]:
         yield from ()
         return WriteSet(answer, list(statements), list(events), rings, then)
 
@@ -241,8 +241,8 @@ def write(
 def refuse(error: Exception) -> Command[Any]:
     """A command that ends in an error while it decides."""
 
-    def decide() -> Decision[Any]:
-        yield Read("meta_value", {"name": "schema"})
+    def decide() -> CommandSteps[Any]:
+        yield ReadQuery("meta_value", {"name": "schema"})
         raise error
 
     return Command("org", (), decide)
@@ -263,8 +263,8 @@ def adding(
 ) -> Command[int]:
     """Reads a number, adds to it, writes it: loses what others added if it does not see it."""
 
-    def decide() -> Decision[int]:
-        rows = yield Read("meta_value", {"name": f"note {name}"})
+    def decide() -> CommandSteps[int]:
+        rows = yield ReadQuery("meta_value", {"name": f"note {name}"})
         total = (int(rows[0][0]) if rows else 0) + amount
         return WriteSet(total, [note(name, str(total))])
 
@@ -274,8 +274,8 @@ def adding(
 def numbered(workspace_id: str, *, org: str = "org", refusal: Exception | None = None) -> Command[int]:
     """Takes the next number of a log and writes its row; or takes it and refuses."""
 
-    def decide() -> Decision[int]:
-        seq = yield Take("last_seq", workspace_id)
+    def decide() -> CommandSteps[int]:
+        seq = yield NextNumber("last_seq", workspace_id)
         if refusal is not None:
             raise refusal
         return WriteSet(seq, numbered_writes(workspace_id, seq, org))
@@ -297,6 +297,6 @@ def numbered_writes(workspace_id: str, seq: int, org: str = "org") -> list[State
     return [("insert_activity", row)]
 
 
-def event(name: str = "ACTIVITY_LOGGED", *, entity: str = "e") -> Event:
+def event(name: str = "ACTIVITY_LOGGED", *, entity: str = "e") -> JournalEvent:
     """A fact for the journal."""
-    return Event(name, "w", "activity", entity)
+    return JournalEvent(name, "w", "activity", entity)

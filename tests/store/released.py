@@ -29,7 +29,7 @@ _SHARES = {"activities": 60, "events": 30}
 
 def schema_of(engine: Engine, version: int) -> str:
     """A released schema in one engine's dialect."""
-    return queries._in_dialect(RELEASED[version], engine)
+    return queries._read_in_dialect(RELEASED[version], engine)
 
 
 def columns_of(version: int) -> dict[str, list[tuple[str, str, bool]]]:

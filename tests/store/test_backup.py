@@ -10,11 +10,11 @@ from typing import Any
 import apsw
 import pytest
 
-from molecule_core.ground.errors import BackupFailed, StateInUse
-from molecule_core.ground.ids import Ids
-from molecule_core.store.backup import back_up, fault_of, is_in_use, restore
+from molecule_core.common.errors import BackupFailed, StateInUse
+from molecule_core.common.ids import IdGenerator
 from molecule_core.store.database import SCHEMA_VERSION
-from molecule_core.store.sqlite import DATABASE_FILE
+from molecule_core.store.sqlite.backup import back_up_sqlite, integrity_error, is_in_use, restore_sqlite
+from molecule_core.store.sqlite.store import DATABASE_FILE
 from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
 from tests.store.bench import Bench, bench_on, event, note, numbered, seen_from_outside, write
@@ -43,7 +43,7 @@ def _place(state: Path) -> str:
 
 def _restore(copy: Path, state: Path, clock: FakeClock | None = None) -> Path | None:
     clock = clock or FakeClock()
-    return restore(copy, state, clock=clock, ids=Ids(clock, SeededRandomness(77)))
+    return restore_sqlite(copy, state, clock=clock, ids=IdGenerator(clock, SeededRandomness(77)))
 
 
 async def _store_with(state: Path, *statements: Any) -> str:
@@ -100,12 +100,12 @@ async def test_a_copy_that_is_taken_while_the_server_writes_is_whole(state: Path
         for number in range(8):
             before = writing.rounds
             copy = tmp_path / f"copy {number}.db"
-            size = await asyncio.to_thread(back_up, state, copy)
+            size = await asyncio.to_thread(back_up_sqlite, state, copy)
             after = writing.rounds
             written_meanwhile.append(after - before)
             found = await _counts(copy)
             assert size == copy.stat().st_size
-            assert fault_of(copy) == ""
+            assert integrity_error(copy) == ""
             assert found["one"] == found["other"]
             # Up to one round may be committed that its callers have not heard of yet.
             assert before <= found["one"] <= after + 1
@@ -129,7 +129,7 @@ async def _counts(copy: Path) -> dict[str, int]:
 
 async def test_a_copy_is_for_its_owner_alone_and_one_file(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "1"))
-    assert back_up(state, copy) == copy.stat().st_size > 0
+    assert back_up_sqlite(state, copy) == copy.stat().st_size > 0
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy.db", "state"]
     assert await _notes(copy) == {"note a": "1"}
@@ -139,21 +139,21 @@ async def test_a_copy_never_overwrites(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "1"))
     copy.write_bytes(b"something dear")
     with pytest.raises(BackupFailed, match="exists already; name a new file"):
-        back_up(state, copy)
+        back_up_sqlite(state, copy)
     assert copy.read_bytes() == b"something dear"
 
 
 async def test_what_an_interrupted_copy_left_behind_is_no_hindrance(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "1"))
     copy.with_name("copy.db.part").write_bytes(b"half of it")
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     assert await _notes(copy) == {"note a": "1"}
     assert not copy.with_name("copy.db.part").exists()
 
 
 def test_a_folder_without_a_store_has_nothing_to_copy(state: Path, copy: Path) -> None:
     with pytest.raises(BackupFailed, match="there is no store in"):
-        back_up(state, copy)
+        back_up_sqlite(state, copy)
     assert list(state.iterdir()) == []
     assert not copy.exists()
 
@@ -161,14 +161,14 @@ def test_a_folder_without_a_store_has_nothing_to_copy(state: Path, copy: Path) -
 async def test_a_copy_into_a_folder_that_does_not_exist_says_so(state: Path, tmp_path: Path) -> None:
     await _store_with(state, note("a"))
     with pytest.raises(BackupFailed, match="No such file or directory"):
-        back_up(state, tmp_path / "nowhere" / "copy.db")
+        back_up_sqlite(state, tmp_path / "nowhere" / "copy.db")
 
 
 async def test_a_store_that_is_damaged_gives_no_copy_and_no_half_of_one(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "x" * 50_000))
     _zero(state / DATABASE_FILE, 2)
     with pytest.raises(BackupFailed):
-        back_up(state, copy)
+        back_up_sqlite(state, copy)
     assert [path.name for path in copy.parent.iterdir()] == ["state"]
 
 
@@ -180,7 +180,7 @@ async def test_a_copy_takes_the_place_of_the_store_which_is_put_aside(
     state: Path, copy: Path, clock: FakeClock
 ) -> None:
     epoch = await _store_with(state, note("a", "then"))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     await _store_with(state, note("a", "now"), note("b", "now"))
 
     aside = _restore(copy, state, clock)
@@ -197,12 +197,12 @@ async def test_a_copy_takes_the_place_of_the_store_which_is_put_aside(
 
 async def test_two_restores_of_one_copy_have_epochs_of_their_own(state: Path, copy: Path) -> None:
     await _store_with(state, note("a"))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     clock, epochs = FakeClock(), set()
-    ids = Ids(clock, SeededRandomness(5))
+    ids = IdGenerator(clock, SeededRandomness(5))
     for _ in range(2):
         await clock.advance(1)
-        restore(copy, state, clock=clock, ids=ids)
+        restore_sqlite(copy, state, clock=clock, ids=ids)
         async with bench_on("sqlite", _place(state)) as bench:
             epochs.add(bench.store.epoch)
     assert len(epochs) == 2
@@ -213,7 +213,7 @@ async def test_a_copy_fills_an_empty_folder_and_one_that_is_not_there_yet(
     state: Path, copy: Path, tmp_path: Path
 ) -> None:
     await _store_with(state, note("a", "1"))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     for folder in (tmp_path / "empty", tmp_path / "deep" / "new"):
         if folder.name == "empty":
             folder.mkdir()
@@ -227,7 +227,7 @@ async def test_the_store_that_a_crash_left_is_put_aside_whole(state: Path, copy:
     crashed.mkdir()
     async with bench_on("sqlite", _place(state)) as bench:
         await bench.run(write(note("a", "then")))
-        back_up(state, copy)
+        back_up_sqlite(state, copy)
         await bench.run(write(note("b", "only in the write-ahead log")))
         for name in (DATABASE_FILE, f"{DATABASE_FILE}-wal"):
             shutil.copy(state / name, crashed / name)
@@ -243,7 +243,7 @@ async def test_the_store_that_a_crash_left_is_put_aside_whole(state: Path, copy:
 async def test_a_store_that_is_damaged_beyond_reading_can_be_replaced(state: Path, copy: Path) -> None:
     """This is what copies are for."""
     await _store_with(state, note("a", "1"))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     (state / DATABASE_FILE).write_bytes(b"the disk has eaten the store " * 500)
     aside = _restore(copy, state)
     assert aside is not None
@@ -254,7 +254,7 @@ async def test_a_store_that_is_damaged_beyond_reading_can_be_replaced(state: Pat
 @requirement("O1")
 async def test_a_restore_is_refused_while_a_server_holds_the_store(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "then"))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     async with bench_on("sqlite", _place(state)) as bench:
         await bench.run(write(note("a", "now")))
         assert is_in_use(state)
@@ -314,7 +314,7 @@ async def test_what_is_no_sound_copy_is_refused_and_the_store_stays_as_it_was(
     state: Path, copy: Path, fault: str
 ) -> None:
     await _store_with(state, *(note(f"{number}", "x" * 2000) for number in range(20)))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     NO_COPIES[fault](copy)
     before = _files(state)
     with pytest.raises(BackupFailed, match="cannot take the place of the store"):
@@ -327,7 +327,7 @@ async def test_what_is_no_sound_copy_is_refused_and_the_store_stays_as_it_was(
 async def test_a_copy_that_lost_pages_is_never_put_in_place(state: Path, copy: Path, seed: int) -> None:
     """Pages of the tree. (What lies inside a long text has no checksum: SQLite cannot tell that it was changed.)"""
     await _store_with(state, *(note(f"{number}", "x" * 300) for number in range(400)))
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     chance = random.Random(seed)
     pages = copy.stat().st_size // 4096
     for page in chance.sample(range(pages), chance.randint(1, 3)):
@@ -341,8 +341,8 @@ async def test_a_copy_that_lost_pages_is_never_put_in_place(state: Path, copy: P
 async def test_a_sound_store_has_no_fault_and_stays_untouched_by_the_question(state: Path, copy: Path) -> None:
     await _store_with(state, note("a"))
     before = (state / DATABASE_FILE).read_bytes()
-    assert fault_of(state / DATABASE_FILE) == ""
+    assert integrity_error(state / DATABASE_FILE) == ""
     assert (state / DATABASE_FILE).read_bytes() == before
-    back_up(state, copy)
+    back_up_sqlite(state, copy)
     NO_COPIES["comes from a newer Molecule"](copy)
-    assert "newer Molecule" in fault_of(copy)
+    assert "newer Molecule" in integrity_error(copy)

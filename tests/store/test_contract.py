@@ -9,9 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
-from molecule_core.ground.errors import InvalidField, NotFound, ServerBusy, StoreUnavailable
-from molecule_core.ground.limits import Limits
-from molecule_core.store.database import Command, Conflict, Decision, Peek, Read, WriteSet
+from molecule_core.common.errors import InvalidField, NotFound, ServerBusy, StoreUnavailable
+from molecule_core.common.limits import Limits
+from molecule_core.store.database import Command, CommandSteps, CurrentNumber, ReadQuery, WriteConflict, WriteSet
 from tests.clocks import settle
 from tests.engines import Engine, place_for
 from tests.requirements import requirement
@@ -92,8 +92,8 @@ async def test_then_runs_before_the_caller_goes_on(bench: Bench) -> None:
 async def test_a_command_that_only_reads_is_answered_too(bench: Bench) -> None:
     await bench.run(write(note("a", "1")))
 
-    def decide() -> Decision[Any]:
-        rows = yield Read("meta_value", {"name": "note a"})
+    def decide() -> CommandSteps[Any]:
+        rows = yield ReadQuery("meta_value", {"name": "note a"})
         return WriteSet([tuple(row) for row in rows])
 
     assert await bench.run(Command("org", (), decide)) == [("1",)]
@@ -153,8 +153,8 @@ async def test_a_mistake_after_a_number_was_taken_reaches_its_caller_as_itself(b
     assert outcome == [1, mistake, 2]
 
 
-def _reading(step: Read | Peek) -> Command[Any]:
-    def decide() -> Decision[Any]:
+def _reading(step: ReadQuery | CurrentNumber) -> Command[Any]:
+    def decide() -> CommandSteps[Any]:
         yield step
         return WriteSet(None)
 
@@ -164,10 +164,10 @@ def _reading(step: Read | Peek) -> Command[Any]:
 # Of letters in no order, which no engine makes smaller.
 _LONG = "".join(random.Random(7).choices(string.ascii_letters, k=9_000))
 MISTAKES = {
-    "reads an unknown query": _reading(Read("no_such_query", {})),
-    "reads without a parameter": _reading(Read("meta_value", {})),
-    "counts by an unknown query": _reading(Peek("no_such_query", "w")),
-    "reads with a value of no type": _reading(Read("meta_value", {"name": object()})),
+    "reads an unknown query": _reading(ReadQuery("no_such_query", {})),
+    "reads without a parameter": _reading(ReadQuery("meta_value", {})),
+    "counts by an unknown query": _reading(CurrentNumber("no_such_query", "w")),
+    "reads with a value of no type": _reading(ReadQuery("meta_value", {"name": object()})),
     "writes an unknown query": write(("no_such_query", {})),
     "writes without a parameter": write(("set_meta", {"name": "note x"})),
     "writes a value of no type": write(("set_meta", {"name": "note x", "value": object()})),
@@ -205,7 +205,7 @@ async def test_a_broken_constraint_replays_the_group_and_only_the_culprit_fails(
         *(write(person(number), note(str(place)), answer=place) for place, number in enumerate((1, 2, 1, 3)))
     )
     assert outcome[:2] + outcome[3:] == [0, 1, 3]
-    assert isinstance(outcome[2], Conflict)
+    assert isinstance(outcome[2], WriteConflict)
     assert bench.sizes == [4, 1, 1, 1, 1]
     assert await bench.seen("SELECT id FROM persons ORDER BY id") == [("p1",), ("p2",), ("p3",)]
     assert set(await bench.notes()) == {"note 0", "note 1", "note 3"}
@@ -214,14 +214,14 @@ async def test_a_broken_constraint_replays_the_group_and_only_the_culprit_fails(
 async def test_a_replayed_command_decides_afresh_and_rings_once(bench: Bench) -> None:
     decided: list[int] = []
 
-    def decide() -> Decision[int]:
-        rows = yield Read("persons_of_org", {"org_id": "org"})
+    def decide() -> CommandSteps[int]:
+        rows = yield ReadQuery("persons_of_org", {"org_id": "org"})
         decided.append(len(rows))
-        return WriteSet(len(rows), [note("seen", str(len(rows)))], rings=("seen",))
+        return WriteSet(len(rows), [note("seen", str(len(rows)))], notify=("seen",))
 
     await bench.run(write(person(1)))
     outcome = await bench.together(write(person(2)), write(person(1)), Command("org", (), decide))
-    assert isinstance(outcome[1], Conflict)
+    assert isinstance(outcome[1], WriteConflict)
     assert (outcome[2], decided) == (2, [1, 2])
     assert await bench.notes() == {"note seen": "2"}
     assert bench.rung == ["seen"]
@@ -294,7 +294,7 @@ async def test_of_a_large_group_only_what_broke_a_constraint_is_refused(bench: B
     commands = [write(person(number % 40), answer=number) for number in range(41)]
     outcome = await bench.together(*commands)
     assert outcome[:40] == list(range(40))
-    assert isinstance(outcome[40], Conflict)
+    assert isinstance(outcome[40], WriteConflict)
     assert await bench.seen("SELECT count(*) FROM persons") == [(40,)]
 
 
@@ -380,8 +380,8 @@ def _statements(chance: random.Random, own: str) -> list[Statement]:
 
 @pytest.mark.parametrize(("query", "params"), [("meta_value", {"name": "note a"}), ("all_orgs", {})])
 async def test_commands_of_one_group_may_read_the_same_query(bench: Bench, query: str, params: dict[str, str]) -> None:
-    def decide() -> Decision[Any]:
-        rows = yield Read(query, params)
+    def decide() -> CommandSteps[Any]:
+        rows = yield ReadQuery(query, params)
         return WriteSet([row[0] for row in rows])
 
     org = {"id": "o", "name": "O", "allow_skip_level": 0, "created_at": 0}
@@ -437,9 +437,9 @@ async def test_a_number_that_cannot_be_read_is_a_store_that_is_unavailable(tmp_p
             _, reading = opened
             reading.set_progress_handler(lambda: True, 1)
             with pytest.raises(StoreUnavailable):
-                bench.store.highest("last_seq", "w")
+                bench.store.last_known_number("last_seq", "w")
             reading.set_progress_handler(None)
-            assert bench.store.highest("last_seq", "w") == 0
+            assert bench.store.last_known_number("last_seq", "w") == 0
     finally:
         apsw.connection_hooks.remove(opened.append)
 

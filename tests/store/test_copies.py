@@ -8,11 +8,11 @@ import apsw
 import asyncpg
 import pytest
 
-from molecule_core.ground.errors import BackupFailed
-from molecule_core.ground.ids import Ids
-from molecule_core.store.backup import back_up, fault_of, restore
-from molecule_core.store.copies import back_up_postgres, restore_postgres
-from molecule_core.store.sqlite import DATABASE_FILE
+from molecule_core.common.errors import BackupFailed
+from molecule_core.common.ids import IdGenerator
+from molecule_core.store.postgres.backup import back_up_postgres, restore_postgres
+from molecule_core.store.sqlite.backup import back_up_sqlite, integrity_error, restore_sqlite
+from molecule_core.store.sqlite.store import DATABASE_FILE
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine, new_database, place_for
 from tests.requirements import requirement
@@ -20,15 +20,15 @@ from tests.store.bench import Bench, bench_on, event, note, numbered, seen_from_
 from tests.waits import IN_PROCESS_SECONDS
 
 
-def new_ids() -> Ids:
-    return Ids(FakeClock(), SeededRandomness(78))
+def new_ids() -> IdGenerator:
+    return IdGenerator(FakeClock(), SeededRandomness(78))
 
 
 async def copied(engine: Engine, place: str, copy: Path) -> int:
     """A copy of a store, as `molecule backup` makes it."""
     if engine == "postgres":
         return await back_up_postgres(place, copy)
-    return await asyncio.to_thread(back_up, Path(place).parent, copy)
+    return await asyncio.to_thread(back_up_sqlite, Path(place).parent, copy)
 
 
 async def put_back(engine: Engine, copy: Path, place: str) -> None:
@@ -36,7 +36,7 @@ async def put_back(engine: Engine, copy: Path, place: str) -> None:
     if engine == "postgres":
         await restore_postgres(copy, place, ids=new_ids())
     else:
-        restore(copy, Path(place).parent, clock=FakeClock(), ids=new_ids())
+        restore_sqlite(copy, Path(place).parent, clock=FakeClock(), ids=new_ids())
 
 
 async def everything(engine: Engine, place: str) -> dict[str, list[tuple[object, ...]]]:
@@ -123,7 +123,7 @@ async def test_a_copy_while_the_store_writes_is_one_moment_and_holds_all_that_wa
             before, copy = rounds, tmp_path / f"copy {number}.db"
             assert await copied(engine, place, copy) == copy.stat().st_size
             during += rounds - before
-            assert fault_of(copy) == ""
+            assert integrity_error(copy) == ""
             found = dict(await seen_from_outside("sqlite", str(copy), "SELECT name, value FROM meta"))
             one = int(found.get("note one", 0))
             assert found.get("note one") == found.get("note other")
@@ -208,7 +208,7 @@ async def test_a_restore_that_fails_in_the_middle_leaves_the_database_empty(tmp_
     place, back, copy = str(tmp_path / DATABASE_FILE), await new_database(postgres), tmp_path / "copy.db"
     async with bench_on("sqlite", place) as bench:
         await filled(bench)
-    back_up(tmp_path, copy)
+    back_up_sqlite(tmp_path, copy)
     broken = apsw.Connection(str(copy))
     broken.execute("UPDATE meta SET value = 'a' || char(0) || 'b' WHERE name = 'note n1'")  # no text to PostgreSQL
     broken.close()

@@ -4,29 +4,29 @@ import itertools
 import threading
 from pathlib import Path
 
-from molecule_core.store.sqlite import DiskPace
+from molecule_core.store.sqlite.store import DiskLatency
 from tests.clocks import FakeClock
 from tests.store.bench import bench_on, note, write
 
 
 def test_a_quick_disk_is_waited_for_on_the_loop() -> None:
-    pace = DiskPace()
+    pace = DiskLatency()
     assert not pace.is_slow()
     for _ in range(100):
-        pace.took(0.002)
+        pace.record_commit(0.002)
         assert not pace.is_slow()
 
 
 def test_one_slow_commit_among_many_does_not_change_the_road() -> None:
-    pace = DiskPace()
-    pace.took(0.05)
+    pace = DiskLatency()
+    pace.record_commit(0.05)
     assert not pace.is_slow()
 
 
 def test_a_slow_disk_is_left_to_a_thread_but_now_and_then_it_is_tried_again() -> None:
-    pace = DiskPace()
+    pace = DiskLatency()
     while not pace.is_slow():
-        pace.took(0.03)
+        pace.record_commit(0.03)
     roads = [pace.is_slow() for _ in range(200)]
     assert roads.count(True) > 190
     tries = [place for place, slow in enumerate(roads) if not slow]
@@ -34,13 +34,13 @@ def test_a_slow_disk_is_left_to_a_thread_but_now_and_then_it_is_tried_again() ->
 
 
 def test_a_disk_that_has_become_quick_again_gets_the_loop_back() -> None:
-    pace = DiskPace()
+    pace = DiskLatency()
     for _ in range(50):
-        pace.took(0.03)
+        pace.record_commit(0.03)
     tries = 0
     for _ in range(64 * 40):
         if not pace.is_slow():
-            pace.took(0.001)
+            pace.record_commit(0.001)
             tries += 1
     assert tries > 1000
     assert not pace.is_slow()

@@ -8,11 +8,20 @@ from typing import Any, cast
 import pytest
 from msgspec import Struct
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.settings import Settings
-from molecule_core.server import Server
-from molecule_core.store.database import Command, Decision, Followed, Peek, Read, Step, Take, WriteSet
-from molecule_core.store.followers import MOST_FACTS, FollowerTable
+from molecule_core.common.errors import NotFound
+from molecule_core.common.settings import Settings
+from molecule_core.server.composition import Server
+from molecule_core.store.database import (
+    Changes,
+    Command,
+    CommandSteps,
+    CurrentNumber,
+    NextNumber,
+    ReadQuery,
+    StepRequest,
+    WriteSet,
+)
+from molecule_core.store.subscribers import MAX_DOMAIN_EVENTS, SubscriberTable
 from tests.requirements import requirement
 from tests.shape.planting import REPO
 from tests.store.bench import Bench, event, note, numbered_writes, person
@@ -31,16 +40,16 @@ class Broke(Struct, frozen=True):
 
 
 @pytest.fixture
-def followers(bench: Bench) -> FollowerTable:
+def followers(bench: Bench) -> SubscriberTable:
     """Nobody follows yet."""
-    return cast(FollowerTable, bench.store.followers)
+    return cast(SubscriberTable, bench.store.subscribers)
 
 
 def telling(*facts: object, name: str = "told", refusal: Exception | None = None) -> Command[str]:
     """A command that writes a note, reads on the way, and puts facts on its write set."""
 
-    def decide() -> Decision[str]:
-        yield Read("meta_value", {"name": "schema"})
+    def decide() -> CommandSteps[str]:
+        yield ReadQuery("meta_value", {"name": "schema"})
         return WriteSet(name, [note(name, "told")], [event()], ("bell",), None, refusal, list(facts))
 
     return Command("org", (), decide)
@@ -49,17 +58,17 @@ def telling(*facts: object, name: str = "told", refusal: Exception | None = None
 def noting(prefix: str, *facts: object) -> Any:
     """A follower that reads, writes a note of what it heard and of what it saw, and may say more."""
 
-    def follow(org_id: str, fact: Any) -> Generator[Step, Any, Followed]:
-        seen = yield Read("meta_value", {"name": "note told"})
+    def follow(org_id: str, fact: Any) -> Generator[StepRequest, Any, Changes]:
+        seen = yield ReadQuery("meta_value", {"name": "note told"})
         said = f"{org_id} {len(seen)}"
-        return Followed([note(f"{prefix} {fact.name}", said)], [event(entity=prefix)], (f"bell {prefix}",), facts)
+        return Changes([note(f"{prefix} {fact.name}", said)], [event(entity=prefix)], (f"bell {prefix}",), facts)
 
     return follow
 
 
 @requirement("P1")
-async def test_a_follower_adds_to_the_transaction_of_the_command(bench: Bench, followers: FollowerTable) -> None:
-    followers.follow(Fell, "noting", noting("heard"))
+async def test_a_follower_adds_to_the_transaction_of_the_command(bench: Bench, followers: SubscriberTable) -> None:
+    followers.subscribe(Fell, "noting", noting("heard"))
     assert await bench.run(telling(Fell("a"))) == "told"
     assert await bench.notes() == {"note told": "told", "note heard a": "org 0"}
     assert await bench.seen("SELECT entity_id FROM events ORDER BY seq") == [("e",), ("heard",)]
@@ -68,56 +77,56 @@ async def test_a_follower_adds_to_the_transaction_of_the_command(bench: Bench, f
 
 
 async def test_followers_are_called_in_the_order_of_the_facts_and_of_the_table(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
-    followers.follow(Broke, "third", noting("third"))
-    followers.follow(Fell, "first", noting("first"))
-    followers.follow(Fell, "second", noting("second"))
+    followers.subscribe(Broke, "third", noting("third"))
+    followers.subscribe(Fell, "first", noting("first"))
+    followers.subscribe(Fell, "second", noting("second"))
     await bench.run(telling(Fell("a"), Broke("b"), Fell("c")))
     order = await bench.seen("SELECT entity_id FROM events ORDER BY seq")
     assert [row[0] for row in order] == ["e", "first", "second", "third", "first", "second"]
-    assert followers.table() == [("Broke", ("third",)), ("Fell", ("first", "second"))]
+    assert followers.list_subscriptions() == [("Broke", ("third",)), ("Fell", ("first", "second"))]
 
 
-async def test_what_a_follower_says_is_followed_in_its_turn(bench: Bench, followers: FollowerTable) -> None:
-    followers.follow(Fell, "noting", noting("heard", Broke("because")))
-    followers.follow(Broke, "noting", noting("then"))
+async def test_what_a_follower_says_is_followed_in_its_turn(bench: Bench, followers: SubscriberTable) -> None:
+    followers.subscribe(Fell, "noting", noting("heard", Broke("because")))
+    followers.subscribe(Broke, "noting", noting("then"))
     await bench.run(telling(Fell("a"), Fell("b")))
     order = await bench.seen("SELECT entity_id FROM events ORDER BY seq")
     assert [row[0] for row in order] == ["e", "heard", "heard", "then", "then"]
 
 
-async def test_a_fact_that_nobody_follows_changes_nothing(bench: Bench, followers: FollowerTable) -> None:
-    followers.follow(Broke, "noting", noting("heard"))
+async def test_a_fact_that_nobody_follows_changes_nothing(bench: Bench, followers: SubscriberTable) -> None:
+    followers.subscribe(Broke, "noting", noting("heard"))
     assert await bench.run(telling(Fell("a"))) == "told"
     assert await bench.notes() == {"note told": "told"}
 
 
 @requirement("P1", "P2")
 async def test_a_follower_that_reaches_far_decides_on_all_that_others_have_written(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
-    followers.follow(Fell, "noting", noting("heard"), far=True)
+    followers.subscribe(Fell, "noting", noting("heard"), isolated=True)
     answers = await bench.together(telling(), telling(Fell("a"), name="far"), telling(name="last"))
     assert answers == ["told", "far", "last"]
     assert (await bench.notes())["note heard a"] == "org 1", "it saw what the first one of its group had written"
     assert bench.sizes == [3, 1, 1, 1]
     await bench.run(telling(Fell("b"), name="again"))
     assert bench.sizes[4:] == [1], "who is alone already is not decided twice"
-    assert followers.printed().endswith("| `Fell` | `noting` (far) |")
+    assert followers.render_table().endswith("| `Fell` | `noting` (far) |")
 
 
 @requirement("P1")
 async def test_of_a_command_whose_follower_fails_nothing_is_written_and_its_group_goes_on(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
-    def failing(_org_id: str, fact: Any) -> Generator[Step, Any, Followed]:
-        yield Peek("last_seq", "w")
+    def failing(_org_id: str, fact: Any) -> Generator[StepRequest, Any, Changes]:
+        yield CurrentNumber("last_seq", "w")
         if fact.name == "bad":
             raise ZeroDivisionError
-        return Followed([note(fact.name)])
+        return Changes([note(fact.name)])
 
-    followers.follow(Fell, "failing", failing)
+    followers.subscribe(Fell, "failing", failing)
     answers = await bench.together(*(telling(Fell(name), name=f"t {name}") for name in ("good", "bad", "fine")))
     assert [type(answer) for answer in answers] == [str, ZeroDivisionError, str]
     assert set(await bench.notes()) == {"note t good", "note good", "note t fine", "note fine"}
@@ -125,37 +134,39 @@ async def test_of_a_command_whose_follower_fails_nothing_is_written_and_its_grou
 
 @requirement("M16")
 async def test_a_follower_that_fails_after_it_took_a_number_leaves_no_gap(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
-    def numbering(org_id: str, fact: Any) -> Generator[Step, Any, Followed]:
-        seq = yield Take("last_seq", "w")
+    def numbering(org_id: str, fact: Any) -> Generator[StepRequest, Any, Changes]:
+        seq = yield NextNumber("last_seq", "w")
         if fact.name == "bad":
             raise ZeroDivisionError
-        return Followed(numbered_writes("w", seq, org_id))
+        return Changes(numbered_writes("w", seq, org_id))
 
-    followers.follow(Fell, "numbering", numbering)
+    followers.subscribe(Fell, "numbering", numbering)
     answers = await bench.together(*(telling(Fell(name), name=name) for name in ("a", "bad", "b")))
     assert [type(answer) for answer in answers] == [str, ZeroDivisionError, str]
     assert await bench.seen("SELECT seq FROM activities WHERE workspace_id = 'w' ORDER BY seq") == [(1,), (2,)]
 
 
-async def test_facts_that_cause_each_other_without_an_end_are_a_mistake(bench: Bench, followers: FollowerTable) -> None:
-    followers.follow(Fell, "noting", noting("heard", Broke("x")))
-    followers.follow(Broke, "noting", noting("then", Fell("x")))
-    with pytest.raises(LookupError, match=f"more than {MOST_FACTS} facts"):
+async def test_facts_that_cause_each_other_without_an_end_are_a_mistake(
+    bench: Bench, followers: SubscriberTable
+) -> None:
+    followers.subscribe(Fell, "noting", noting("heard", Broke("x")))
+    followers.subscribe(Broke, "noting", noting("then", Fell("x")))
+    with pytest.raises(LookupError, match=f"more than {MAX_DOMAIN_EVENTS} facts"):
         await bench.run(telling(Fell("a")))
     assert await bench.notes() == {}
-    ends = [Broke(str(number)) for number in range(MOST_FACTS)]
-    followers._rows[Broke]["noting"] = noting("then")
+    ends = [Broke(str(number)) for number in range(MAX_DOMAIN_EVENTS)]
+    followers._handlers[Broke]["noting"] = noting("then")
     assert await bench.run(telling(*ends)) == "told"
 
 
-async def test_facts_are_followed_afresh_when_the_group_is_replayed(bench: Bench, followers: FollowerTable) -> None:
-    def follow(_org_id: str, fact: Any) -> Generator[Step, Any, Followed]:
+async def test_facts_are_followed_afresh_when_the_group_is_replayed(bench: Bench, followers: SubscriberTable) -> None:
+    def follow(_org_id: str, fact: Any) -> Generator[StepRequest, Any, Changes]:
         yield from ()
-        return Followed([person(fact.name)])
+        return Changes([person(fact.name)])
 
-    followers.follow(Fell, "following", follow)
+    followers.subscribe(Fell, "following", follow)
     answers = await bench.together(*(telling(Fell(name), name=f"t{place}") for place, name in enumerate("aab")))
     assert [isinstance(answer, str) for answer in answers] == [True, False, True]
     assert await bench.seen("SELECT id FROM persons ORDER BY id") == [("pa",), ("pb",)]
@@ -163,57 +174,57 @@ async def test_facts_are_followed_afresh_when_the_group_is_replayed(bench: Bench
 
 
 async def test_what_is_to_happen_after_the_commit_happens_for_the_command_first(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
     told: list[str] = []
 
     def after(word: str) -> Any:
-        def follow(_org_id: str, _fact: Any) -> Generator[Step, Any, Followed]:
+        def follow(_org_id: str, _fact: Any) -> Generator[StepRequest, Any, Changes]:
             yield from ()
-            return Followed(then=lambda: told.append(word))
+            return Changes(after_commit=lambda: told.append(word))
 
         return follow
 
-    def decide() -> Decision[None]:
+    def decide() -> CommandSteps[None]:
         yield from ()
-        return WriteSet(None, [note("a")], then=lambda: told.append("command"), facts=[Fell("a")])
+        return WriteSet(None, [note("a")], after_commit=lambda: told.append("command"), domain_events=[Fell("a")])
 
-    followers.follow(Fell, "one", after("one"))
-    followers.follow(Fell, "two", after("two"))
+    followers.subscribe(Fell, "one", after("one"))
+    followers.subscribe(Fell, "two", after("two"))
     await bench.run(Command("org", (), decide))
     assert told == ["command", "one", "two"]
 
 
-async def test_a_refusal_that_writes_is_followed_too(bench: Bench, followers: FollowerTable) -> None:
-    followers.follow(Fell, "noting", noting("heard"))
+async def test_a_refusal_that_writes_is_followed_too(bench: Bench, followers: SubscriberTable) -> None:
+    followers.subscribe(Fell, "noting", noting("heard"))
     with pytest.raises(NotFound):
         await bench.run(telling(Fell("a"), refusal=NotFound(what="it")))
     assert set(await bench.notes()) == {"note told", "note heard a"}
 
 
 async def test_a_decision_that_is_taken_again_is_not_made_longer_by_its_followers(
-    bench: Bench, followers: FollowerTable
+    bench: Bench, followers: SubscriberTable
 ) -> None:
     shared = [note("shared")]
 
-    def decide() -> Decision[None]:
+    def decide() -> CommandSteps[None]:
         yield from ()
-        return WriteSet(None, shared, facts=[Fell("a")])
+        return WriteSet(None, shared, domain_events=[Fell("a")])
 
-    followers.follow(Fell, "noting", noting("heard"))
+    followers.subscribe(Fell, "noting", noting("heard"))
     await asyncio.gather(*(bench.run(Command("org", (), decide)) for _ in range(3)))
     assert shared == [note("shared")]
 
 
 def test_the_same_name_cannot_follow_a_fact_twice() -> None:
-    followers = FollowerTable()
-    followers.follow(Fell, "noting", noting("heard"))
+    followers = SubscriberTable()
+    followers.subscribe(Fell, "noting", noting("heard"))
     with pytest.raises(LookupError, match="noting follows Fell already"):
-        followers.follow(Fell, "noting", noting("heard"))
+        followers.subscribe(Fell, "noting", noting("heard"))
 
 
 @requirement("A1")
 def test_the_printed_order_is_the_one_of_the_server(tmp_path: Path) -> None:
     server = Server(Settings(state_dir=str(tmp_path)), admin_token="test-" + "a" * 32)
     page = (REPO / "docs" / "order.md").read_text(encoding="utf-8")
-    assert page.endswith(server.store.followers.printed() + "\n")
+    assert page.endswith(server.store.subscribers.render_table() + "\n")

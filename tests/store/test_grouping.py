@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.limits import Limits
+from molecule_core.common.errors import NotFound
+from molecule_core.common.limits import Limits
 from molecule_core.store.database import Command
-from molecule_core.store.grouping import Pending, Queue
+from molecule_core.store.group_commit import CommandQueue, PendingCommand
 from tests.rules.effort import examples
 from tests.store.bench import write
 
@@ -22,11 +22,11 @@ COMMANDS = st.lists(st.builds(lambda keys, alone: write(keys=keys, alone=alone),
 
 async def _groups(commands: list[Command[Any]], most: int) -> list[list[int]]:
     """The groups in which the queue hands the commands out, as their places in the order they came."""
-    queue = Queue(Limits(group_commands=most))
-    places = {id(queue.put(command)): place for place, command in enumerate(commands)}
+    queue = CommandQueue(Limits(group_commands=most))
+    places = {id(queue.submit(command)): place for place, command in enumerate(commands)}
     queue.close()
     groups: list[list[int]] = []
-    while group := await queue.take():
+    while group := await queue.next_group():
         groups.append([places[id(pending.future)] for pending in group])
     return groups
 
@@ -46,7 +46,7 @@ def test_groups_keep_every_promise_about_keys_and_order(commands: list[Command[A
     assert all(0 < len(group) <= most and group == sorted(group) for group in groups)
     for earlier, its_group, later, later_group in _pairs(groups):
         one, two = commands[earlier], commands[later]
-        if one.alone or two.alone or not set(one.keys).isdisjoint(two.keys):
+        if one.exclusive or two.exclusive or not set(one.keys).isdisjoint(two.keys):
             assert its_group < later_group
 
 
@@ -62,15 +62,15 @@ def test_commands_that_share_nothing_fill_their_groups(count: int, most: int) ->
 @given(COMMANDS)
 def test_a_group_that_is_replayed_comes_back_one_by_one_before_all_others(commands: list[Command[Any]]) -> None:
     async def replayed() -> list[list[int]]:
-        queue = Queue(Limits())
-        places = {id(queue.put(command)): place for place, command in enumerate(commands)}
+        queue = CommandQueue(Limits())
+        places = {id(queue.submit(command)): place for place, command in enumerate(commands)}
         queue.close()
-        first = await queue.take()
-        queue.replay_alone(first)
-        assert all(pending.write_set is None and pending.error is None and not pending.taken for pending in first)
+        first = await queue.next_group()
+        queue.replay_individually(first)
+        assert all(pending.write_set is None and pending.error is None and not pending.took_number for pending in first)
         groups = []
         for _ in first:
-            groups.append([places[id(pending.future)] for pending in await queue.take()])
+            groups.append([places[id(pending.future)] for pending in await queue.next_group()])
         assert [places[id(pending.future)] for pending in first] == [group[0] for group in groups]
         return groups
 
@@ -79,19 +79,19 @@ def test_a_group_that_is_replayed_comes_back_one_by_one_before_all_others(comman
 
 
 async def test_a_decision_of_another_try_is_forgotten_before_a_replay() -> None:
-    queue = Queue(Limits())
-    queue.put(write(answer="new"))
-    (pending,) = await queue.take()
+    queue = CommandQueue(Limits())
+    queue.submit(write(answer="new"))
+    (pending,) = await queue.next_group()
     assert pending.start() is None
-    pending.error, pending.taken = ValueError(), True
-    queue.replay_alone([pending])
-    (again,) = await queue.take()
+    pending.error, pending.took_number = ValueError(), True
+    queue.replay_individually([pending])
+    (again,) = await queue.next_group()
     assert again is pending
     assert _state(again) == (None, None, False)
 
 
-def _state(pending: Pending) -> tuple[object, object, bool]:
-    return pending.write_set, pending.error, pending.taken
+def _state(pending: PendingCommand) -> tuple[object, object, bool]:
+    return pending.write_set, pending.error, pending.took_number
 
 
 class _CountedKey:
@@ -105,11 +105,11 @@ class _CountedKey:
 
 
 async def test_a_crowd_behind_one_key_is_not_walked_past_again_for_every_group() -> None:
-    queue, key, crowd = Queue(Limits()), _CountedKey(), 2_000
-    futures = [queue.put(write(keys=(key,))) for _ in range(crowd)]
+    queue, key, crowd = CommandQueue(Limits()), _CountedKey(), 2_000
+    futures = [queue.submit(write(keys=(key,))) for _ in range(crowd)]
     queue.close()
     _CountedKey.looks = 0
-    while await queue.take():
+    while await queue.next_group():
         pass
     assert len(futures) == crowd
     assert _CountedKey.looks < crowd * crowd / 2
@@ -119,9 +119,9 @@ async def test_a_crowd_behind_one_key_is_not_walked_past_again_for_every_group()
 async def test_a_refusal_whose_caller_has_gone_is_not_logged_as_a_mistake(error: Exception, reports: int) -> None:
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
-    queue = Queue(Limits())
-    queue.put(write())
-    (pending,) = await queue.take()
+    queue = CommandQueue(Limits())
+    queue.submit(write())
+    (pending,) = await queue.next_group()
     pending.fail(error)
 
     del pending

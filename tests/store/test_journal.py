@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.limits import Limits
-from molecule_core.store import postgres as postgres_module
-from molecule_core.store.database import Event
+from molecule_core.common.errors import NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.store.database import JournalEvent
 from molecule_core.store.journal import Journal
-from molecule_core.wire.events import EVENTS, EventShape
+from molecule_core.store.postgres import store as postgres_module
+from molecule_core.wire.schemas.events import EVENTS, EventDefinition
 from tests.clocks import FakeClock, settle
 from tests.engines import Engine, new_database
 from tests.requirements import requirement
@@ -38,19 +38,19 @@ async def test_facts_are_numbered_without_a_gap_for_each_organisation_in_the_ord
     assert bench.sizes == [30, 30, 30]
     journal = Journal(bench.store)
     for which in range(3):
-        facts = await journal.after(f"org {which}", 0, 1000)
+        facts = await journal.read_after(f"org {which}", 0, 1000)
         assert [fact.seq for fact in facts] == list(range(1, 61))
         assert [fact.entity_id for fact in facts] == [
             f"{batch}.{place}.{part}" for batch in range(3) for place in range(which, 30, 3) for part in range(2)
         ]
-        assert await journal.head(f"org {which}") == 60
+        assert await journal.last_seq(f"org {which}") == 60
 
 
 async def test_a_fact_says_what_happened_to_what_when_and_who_may_see_it(bench: Bench, clock: FakeClock) -> None:
     await clock.advance(12)
-    told = Event("WORKSPACE_REMOVED", "w", "workspace", "w", 7, b'{"removed_at":"now"}')
-    await bench.run(write(events=[told, Event("USER_MESSAGE", "w", "activity", "a")]))
-    first, second = await Journal(bench.store).after(ORG, 0, 10)
+    told = JournalEvent("WORKSPACE_REMOVED", "w", "workspace", "w", 7, b'{"removed_at":"now"}')
+    await bench.run(write(events=[told, JournalEvent("USER_MESSAGE", "w", "activity", "a")]))
+    first, second = await Journal(bench.store).read_after(ORG, 0, 10)
     assert msgspec.structs.astuple(first) == (
         1,
         "WORKSPACE_REMOVED",
@@ -71,16 +71,16 @@ async def test_numbers_go_on_after_a_new_start_and_after_a_refusal(engine: Engin
         await bench.together(numbered("w"), numbered("w", refusal=NotFound(what="x")), write(events=[event()]))
     async with bench_on(engine, place) as bench:
         await bench.run(write(events=[event()]))
-        assert [fact.seq for fact in await Journal(bench.store).after(ORG, 0, 10)] == [1, 2, 3, 4]
+        assert [fact.seq for fact in await Journal(bench.store).read_after(ORG, 0, 10)] == [1, 2, 3, 4]
 
 
 async def test_a_page_of_the_journal_begins_behind_its_cursor_and_ends_in_time(bench: Bench) -> None:
     journal = Journal(bench.store)
-    assert (await journal.after(ORG, 0, 10), await journal.head(ORG)) == ([], 0)
+    assert (await journal.read_after(ORG, 0, 10), await journal.last_seq(ORG)) == ([], 0)
     await bench.together(*(write(events=[event()]) for _ in range(5)), write(events=[event()], org="other"))
-    assert [fact.seq for fact in await journal.after(ORG, 2, 2)] == [3, 4]
-    assert await journal.after(ORG, 5, 10) == []
-    assert [fact.seq for fact in await journal.after("other", 0, 10)] == [1]
+    assert [fact.seq for fact in await journal.read_after(ORG, 2, 2)] == [3, 4]
+    assert await journal.read_after(ORG, 5, 10) == []
+    assert [fact.seq for fact in await journal.read_after("other", 0, 10)] == [1]
 
 
 @requirement("M31", "A3")
@@ -96,13 +96,13 @@ async def test_an_event_of_no_table_or_one_that_passes_cannot_be_journaled_nor_w
     assert (outcome[0], outcome[2]) == ("a", "c")
     assert isinstance(outcome[1], LookupError)
     assert set(await bench.notes()) == {"note a", "note c"}
-    assert [fact.seq for fact in await Journal(bench.store).after(ORG, 0, 10)] == [1, 2]
+    assert [fact.seq for fact in await Journal(bench.store).read_after(ORG, 0, 10)] == [1, 2]
 
 
 @requirement("A3")
 @pytest.mark.parametrize("name", EVENTS)
 def test_every_event_has_a_payload_that_says_what_it_is(name: str) -> None:
-    shape: EventShape = EVENTS[name]
+    shape: EventDefinition = EVENTS[name]
     assert name == name.upper()
     assert shape.audience in ("workspace", "peers", "children", "persons")
     assert issubclass(shape.payload, msgspec.Struct)
@@ -141,7 +141,7 @@ async def _write_and_follow(benches: list[Bench], reader: Bench) -> Followed:
         ended = False
         while not ended:
             ended = writing.done()  # asked before the last look, so that the last look sees all
-            facts = await journal.after(ORG, found.seen[-1] if found.seen else 0, 7)
+            facts = await journal.read_after(ORG, found.seen[-1] if found.seen else 0, 7)
             found.seen += [fact.seq for fact in facts]
             found.writers += [fact.workspace_id for fact in facts]
             found.pages_before_the_end += bool(facts) and not ended
@@ -159,7 +159,9 @@ def _again(bench: Bench) -> int:
 async def _write(bench: Bench, name: str, found: Followed) -> None:
     """Three at a time, so that the groups of all writers stay small and alternate."""
     for _ in range(_EVENTS_EACH // 3):
-        tasks = [bench.store.run(write(events=[Event("ACTIVITY_LOGGED", name, "activity", "a")])) for _ in range(3)]
+        tasks = [
+            bench.store.run(write(events=[JournalEvent("ACTIVITY_LOGGED", name, "activity", "a")])) for _ in range(3)
+        ]
         outcome: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
         found.failed += [each for each in outcome if isinstance(each, BaseException)]
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.ground.errors import BackupFailed, StoreDamaged, StoreUnavailable
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.store import postgres as postgres_module
+from molecule_core.common.errors import BackupFailed, StoreDamaged, StoreUnavailable
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
 from molecule_core.store import queries
-from molecule_core.store import sqlite as sqlite_module
-from molecule_core.store.backup import fault_of
-from molecule_core.store.copies import restore_postgres
 from molecule_core.store.database import SCHEMA_VERSION
-from molecule_core.store.postgres import PostgresStore
+from molecule_core.store.postgres import store as postgres_module
+from molecule_core.store.postgres.backup import restore_postgres
+from molecule_core.store.postgres.store import PostgresStore
+from molecule_core.store.sqlite import store as sqlite_module
+from molecule_core.store.sqlite.backup import integrity_error
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine, new_database, open_store, place_for
 from tests.requirements import requirement
@@ -41,8 +41,8 @@ async def opened(engine: Engine, place: str) -> str:
         return str(bench.store.epoch)
 
 
-def new_ids() -> Ids:
-    return Ids(FakeClock(), SeededRandomness(79))
+def new_ids() -> IdGenerator:
+    return IdGenerator(FakeClock(), SeededRandomness(79))
 
 
 # -- it works ----------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ async def test_postgres_leaves_a_copy_of_what_was_that_goes_back_and_forward_aga
     await open_and_close(place, tmp_path)
     (copy,) = tmp_path.iterdir()
     assert copy.name == f"molecule.schema-{version}.postgres.db"
-    assert (stat.S_IMODE(copy.stat().st_mode), fault_of(copy)) == (0o600, "")
+    assert (stat.S_IMODE(copy.stat().st_mode), integrity_error(copy)) == (0o600, "")
     await restore_postgres(copy, back, ids=new_ids())
     assert (await kept_rows("postgres", back, version))["activities"] == without_version(rows)["activities"]
     assert await shape_of("postgres", back) == first
@@ -141,7 +141,9 @@ async def test_postgres_leaves_a_copy_of_what_was_that_goes_back_and_forward_aga
 async def open_and_close(place: str, folder: Path) -> None:
     """A PostgreSQL store as the server opens it: with a folder for copies."""
     ids, limits = new_ids(), Limits()
-    store = PostgresStore(place, clock=FakeClock(), ids=ids, limits=limits, ring=lambda _keys: None, copies=folder)
+    store = PostgresStore(
+        place, clock=FakeClock(), ids=ids, limits=limits, notify=lambda _keys: None, backup_folder=folder
+    )
     try:
         await store.open()
     finally:

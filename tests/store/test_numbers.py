@@ -4,9 +4,9 @@ import asyncio
 from itertools import chain
 from typing import Any
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.limits import Limits
-from molecule_core.store.database import Command, Decision, Peek, Read, Take, WriteSet
+from molecule_core.common.errors import NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.store.database import Command, CommandSteps, CurrentNumber, NextNumber, ReadQuery, WriteSet
 from tests.engines import Engine, new_database
 from tests.requirements import requirement
 from tests.store.bench import Bench, bench_on, commits_held, note, numbered, numbered_writes, person, write
@@ -38,8 +38,8 @@ async def test_a_refusal_after_a_number_was_taken_leaves_no_gap(bench: Bench) ->
 
 @requirement("M16")
 async def test_a_number_that_a_group_took_and_did_not_write_is_taken_again(bench: Bench) -> None:
-    def decide() -> Decision[Any]:
-        return WriteSet((yield Take("last_seq", "w")))
+    def decide() -> CommandSteps[Any]:
+        return WriteSet((yield NextNumber("last_seq", "w")))
 
     assert await bench.run(numbered("w")) == 1
     assert await bench.run(Command("org", (), decide)) == 2
@@ -48,8 +48,8 @@ async def test_a_number_that_a_group_took_and_did_not_write_is_taken_again(bench
 
 @requirement("M16")
 async def test_a_number_can_be_looked_at_without_taking_it(bench: Bench) -> None:
-    def looking() -> Decision[Any]:
-        return WriteSet((yield Peek("last_seq", "w")))
+    def looking() -> CommandSteps[Any]:
+        return WriteSet((yield CurrentNumber("last_seq", "w")))
 
     peek: Command[int] = Command("org", (), looking)
     assert await bench.run(peek) == 0
@@ -71,10 +71,10 @@ async def test_a_number_beyond_its_bound_is_taken_by_nobody_even_in_a_burst(benc
     """Some look something up first, so that on PostgreSQL not all ask in the same round."""
 
     def bounded(reads: int) -> Command[Any]:
-        def decide() -> Decision[Any]:
+        def decide() -> CommandSteps[Any]:
             for _ in range(reads):
-                yield Read("meta_value", {"name": "schema"})
-            seq = yield Take("last_seq", "w", 7)
+                yield ReadQuery("meta_value", {"name": "schema"})
+            seq = yield NextNumber("last_seq", "w", 7)
             if seq is None:
                 return WriteSet(None)
             return WriteSet(seq, numbered_writes("w", seq))
@@ -95,8 +95,8 @@ async def test_a_number_beyond_its_bound_is_taken_by_nobody_even_in_a_burst(benc
 async def test_a_bound_that_was_reached_leaves_its_command_free_to_refuse(bench: Bench) -> None:
     refusal = NotFound(what="room")
 
-    def decide() -> Decision[Any]:
-        if (yield Take("last_seq", "w", 0)) is None:
+    def decide() -> CommandSteps[Any]:
+        if (yield NextNumber("last_seq", "w", 0)) is None:
             raise refusal
         return WriteSet(None)
 
@@ -107,7 +107,7 @@ async def test_a_bound_that_was_reached_leaves_its_command_free_to_refuse(bench:
 @requirement("M16", "M17")
 async def test_what_is_known_without_a_query_is_never_less_than_what_is_there(bench: Bench) -> None:
     def highest() -> int | None:
-        found: int | None = bench.store.highest("last_seq", "w")
+        found: int | None = bench.store.last_known_number("last_seq", "w")
         return found
 
     if bench.engine == "postgres":
@@ -129,8 +129,8 @@ async def test_what_is_known_while_a_commit_is_under_way_counts_it_or_is_not_kno
     async with commits_held(bench) as hold:
         (running,) = await bench.started(_with_a_note("w"))
         await hold.reached()
-        during = bench.store.highest("last_seq", "w")
-        other = bench.store.highest("last_seq", "another")
+        during = bench.store.last_known_number("last_seq", "w")
+        other = bench.store.last_known_number("last_seq", "another")
         await hold.release()
         assert await running == 2
     assert during in (2, None)
@@ -141,8 +141,8 @@ async def test_what_is_known_while_a_commit_is_under_way_counts_it_or_is_not_kno
 def _with_a_note(workspace_id: str) -> Command[Any]:
     """Like `numbered`, with a statement that the held commit of PostgreSQL waits for."""
 
-    def decide() -> Decision[Any]:
-        seq = yield Take("last_seq", workspace_id)
+    def decide() -> CommandSteps[Any]:
+        seq = yield NextNumber("last_seq", workspace_id)
         return WriteSet(seq, [*numbered_writes(workspace_id, seq), note("a")])
 
     return Command("org", (), decide)

@@ -6,9 +6,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
-from molecule_core.store import postgres as postgres_module
+from molecule_core.common.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.store.database import SCHEMA_VERSION
+from molecule_core.store.postgres import store as postgres_module
 from tests.engines import Engine, new_database, open_store
 from tests.requirements import requirement
 from tests.store.bench import Bench, bench_on, commits_held, eventually, note, numbered, seen_from_outside, write

@@ -9,7 +9,14 @@ import apsw
 import asyncpg
 import pytest
 
-from molecule_core.messages.measuring import ANSWERED, ANSWERED_OUTSIDE, DECLINED, GOOD, OVERDUE, outcome_of
+from molecule_core.messages.template_outcomes import (
+    ANSWERED,
+    ANSWERED_OUTSIDE,
+    DECLINED,
+    GOOD_OUTCOMES,
+    OVERDUE,
+    first_outcome,
+)
 from molecule_core.store.queries import load_queries, load_schema
 from tests.engines import Engine
 from tests.requirements import requirement
@@ -67,7 +74,7 @@ def meant(row: dict[str, Any]) -> bool:
 
 
 def came(row: dict[str, Any]) -> str | None:
-    return outcome_of(row["state"], row["outside_at"], row["overdue_at"])
+    return first_outcome(row["state"], row["outside_at"], row["overdue_at"])
 
 
 @requirement("I16")
@@ -94,7 +101,7 @@ async def test_figures_count_each_message_once_by_what_became_of_it(engine: Engi
 async def test_outcomes_are_counted_since_a_time_and_the_newest_first(engine: Engine, place: str, since: int) -> None:
     rows = [row for row in rows_by_chance() if meant(row) and row["handed_at"] >= since and came(row) is not None]
     good, missed = await counted(engine, place, "outcomes_since", {**_OWN, "since": since, "count": _ROWS})
-    assert good == sum(came(row) in GOOD for row in rows) > 0
+    assert good == sum(came(row) in GOOD_OUTCOMES for row in rows) > 0
     assert missed == len(rows) - good > 0
 
 
@@ -105,14 +112,14 @@ async def test_only_the_newest_outcomes_count(engine: Engine, place: str) -> Non
     last = [row for row in rows if row["handed_at"] == newest]
     good, missed = await counted(engine, place, "outcomes_since", {**_OWN, "since": 0, "count": len(last)})
     assert (good, missed) == (
-        sum(came(row) in GOOD for row in last),
-        sum(came(row) not in GOOD for row in last),
+        sum(came(row) in GOOD_OUTCOMES for row in last),
+        sum(came(row) not in GOOD_OUTCOMES for row in last),
     )
 
 
 @requirement("I16")
 def test_what_was_missed_stays_missed_whoever_brings_the_answer_later() -> None:
-    assert [outcome_of(state, None, None) for state in ("open", ANSWERED, DECLINED)] == [None, ANSWERED, DECLINED]
+    assert [first_outcome(state, None, None) for state in ("open", ANSWERED, DECLINED)] == [None, ANSWERED, DECLINED]
     for state in ("open", ANSWERED, DECLINED):
-        assert outcome_of(state, 5, None) == ANSWERED_OUTSIDE
-        assert outcome_of(state, 5, 7) == outcome_of(state, None, 7) == OVERDUE
+        assert first_outcome(state, 5, None) == ANSWERED_OUTSIDE
+        assert first_outcome(state, 5, 7) == first_outcome(state, None, 7) == OVERDUE

@@ -7,10 +7,10 @@ import apsw
 import asyncpg
 import pytest
 
-from molecule_core.ground import package
+from molecule_core.common import package_resources
 from molecule_core.store import queries
+from molecule_core.store.postgres.batched_reads import batched_query
 from molecule_core.store.queries import Query, load_queries, load_schema, split_statements
-from molecule_core.store.sets import as_set
 from tests.engines import new_database
 from tests.requirements import requirement
 
@@ -46,7 +46,7 @@ def anyio_backend() -> str:
 @pytest.mark.parametrize("name", SQLITE)
 def test_every_named_query_is_understood_by_sqlite(sqlite_schema: apsw.Connection, name: str) -> None:
     query = SQLITE[name]
-    plan = sqlite_schema.execute(f"EXPLAIN {query.sql}", [None] * len(query.names)).fetchall()
+    plan = sqlite_schema.execute(f"EXPLAIN {query.sql}", [None] * len(query.param_names)).fetchall()
     assert plan
 
 
@@ -57,25 +57,25 @@ async def test_every_named_query_is_understood_by_postgres(postgres_schema: str,
     connection = await asyncpg.connect(postgres_schema)
     try:
         prepared = await connection.prepare(query.sql)
-        assert len(prepared.get_parameters()) == len(query.names)
-        if query.names and prepared.get_attributes():  # it reads, so a group may ask it for many at once
-            whole = await connection.prepare(await as_set(connection, query))
-            assert len(whole.get_parameters()) == len(query.names)
+        assert len(prepared.get_parameters()) == len(query.param_names)
+        if query.param_names and prepared.get_attributes():  # it reads, so a group may ask it for many at once
+            whole = await connection.prepare(await batched_query(connection, query))
+            assert len(whole.get_parameters()) == len(query.param_names)
             assert len(whole.get_attributes()) == len(prepared.get_attributes()) + 1
     finally:
         await connection.close()
 
 
 def test_both_engines_know_the_same_names_and_parameters() -> None:
-    assert {name: set(query.names) for name, query in SQLITE.items()} == {
-        name: set(query.names) for name, query in POSTGRES.items()
+    assert {name: set(query.param_names) for name, query in SQLITE.items()} == {
+        name: set(query.param_names) for name, query in POSTGRES.items()
     }
     assert {"append_event", "insert_activity", "find_twin", "claimable", "set_timer"} <= set(SQLITE)
 
 
 def test_every_statement_of_every_file_is_found_by_its_name() -> None:
     """A head that is not written as the loader expects would make its statement part of the one before."""
-    for room in queries.ROOMS_WITH_QUERIES:
+    for room in queries.PACKAGES_WITH_QUERIES:
         source = resources.files("molecule_core").joinpath(room, "queries.sql").read_text(encoding="utf-8")
         found = list(split_statements(source))
         assert len(found) == source.count("-- name:")
@@ -87,7 +87,7 @@ def test_every_statement_of_every_file_is_found_by_its_name() -> None:
 
 def test_every_room_that_has_queries_is_loaded() -> None:
     with_queries = {path.parent.name for path in _package().rglob("queries.sql")}
-    assert with_queries == set(queries.ROOMS_WITH_QUERIES)
+    assert with_queries == set(queries.PACKAGES_WITH_QUERIES)
 
 
 def _package() -> Path:
@@ -99,8 +99,8 @@ def _planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, s
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(queries, "ROOMS_WITH_QUERIES", tuple(dict.fromkeys(path.split("/")[0] for path in files)))
-    monkeypatch.setattr(package, "FOLDER", tmp_path)
+    monkeypatch.setattr(queries, "PACKAGES_WITH_QUERIES", tuple(dict.fromkeys(path.split("/")[0] for path in files)))
+    monkeypatch.setattr(package_resources, "PACKAGE_FOLDER", tmp_path)
 
 
 def test_a_name_that_two_rooms_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +129,10 @@ def test_a_dialect_may_override_single_names(tmp_path: Path, monkeypatch: pytest
 
 def test_a_parameter_that_stands_twice_is_bound_once_and_casts_are_no_parameters() -> None:
     query = Query("q", "SELECT :a, :b::text, :a, x::bigint FROM t WHERE c = ':d'", "postgres")
-    assert query.names[:2] == ("a", "b")
+    assert query.param_names[:2] == ("a", "b")
     assert query.sql.startswith("SELECT $1, $2::text, $1, x::bigint")
     assert query.bind({"a": 1, "b": 2, "d": 3})[:2] == (1, 2)
-    assert query.with_places(lambda name: f"k.{name}").startswith("SELECT k.a, k.b::text, k.a")
+    assert query.with_placeholders(lambda name: f"k.{name}").startswith("SELECT k.a, k.b::text, k.a")
 
 
 def test_a_parameter_that_is_missing_is_named() -> None:

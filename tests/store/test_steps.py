@@ -5,9 +5,18 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.errors import NotFound
-from molecule_core.store import sqlite as sqlite_module
-from molecule_core.store.database import SCHEMA_VERSION, Command, Decision, Peek, Read, Several, Take, WriteSet
+from molecule_core.common.errors import NotFound
+from molecule_core.store.database import (
+    SCHEMA_VERSION,
+    Command,
+    CommandSteps,
+    CurrentNumber,
+    NextNumber,
+    ReadQuery,
+    RequestBatch,
+    WriteSet,
+)
+from molecule_core.store.sqlite import store as sqlite_module
 from tests.engines import Engine
 from tests.requirements import requirement
 from tests.store.bench import Bench
@@ -27,17 +36,17 @@ async def kept(bench: Bench, name: str) -> list[Any]:
 
 @requirement("M16")
 async def test_several_things_are_answered_in_their_order_and_in_one_round(bench: Bench) -> None:
-    def decide() -> Decision[Any]:
-        found = yield Several(
+    def decide() -> CommandSteps[Any]:
+        found = yield RequestBatch(
             [
-                Take("last_seq", "a"),
-                Peek("last_seq", "a"),
-                Read("meta_value", {"name": "schema"}),
-                Take("last_seq", "b", 0),
-                Take("last_seq", "a"),
+                NextNumber("last_seq", "a"),
+                CurrentNumber("last_seq", "a"),
+                ReadQuery("meta_value", {"name": "schema"}),
+                NextNumber("last_seq", "b", 0),
+                NextNumber("last_seq", "a"),
             ]
         )
-        nothing = yield Several([])
+        nothing = yield RequestBatch([])
         return WriteSet((found[0], found[1], [tuple(row) for row in found[2]], *found[3:], nothing))
 
     first, peeked, schema, refused, second, nothing = await bench.store.run(Command("o", (), decide))
@@ -47,9 +56,9 @@ async def test_several_things_are_answered_in_their_order_and_in_one_round(bench
 
 async def test_a_group_that_asks_for_several_things_gives_each_command_its_own(bench: Bench) -> None:
     def asking(key: str, count: int) -> Command[Any]:
-        def decide() -> Decision[Any]:
-            alone = yield Peek("last_seq", key)
-            found = yield Several([Read("meta_value", {"name": key})] * count)
+        def decide() -> CommandSteps[Any]:
+            alone = yield CurrentNumber("last_seq", key)
+            found = yield RequestBatch([ReadQuery("meta_value", {"name": key})] * count)
             return WriteSet((key, alone, len(found)))
 
         return Command("o", (), decide)
@@ -63,10 +72,10 @@ async def test_a_group_that_asks_for_several_things_gives_each_command_its_own(b
 async def test_a_refusal_may_leave_behind_why_it_refuses(bench: Bench) -> None:
     told: list[str] = []
 
-    def decide() -> Decision[None]:
-        yield Take("last_seq", "a")
-        write_set: WriteSet[None] = WriteSet(None, [saying("why", "because")], then=lambda: told.append("then"))
-        write_set.refusal = NotFound(what="patience")
+    def decide() -> CommandSteps[None]:
+        yield NextNumber("last_seq", "a")
+        write_set: WriteSet[None] = WriteSet(None, [saying("why", "because")], after_commit=lambda: told.append("then"))
+        write_set.error = NotFound(what="patience")
         return write_set
 
     with pytest.raises(NotFound, match="patience not found"):
@@ -76,8 +85,8 @@ async def test_a_refusal_may_leave_behind_why_it_refuses(bench: Bench) -> None:
 
 @requirement("M16")
 async def test_a_loose_number_may_stay_unused_and_costs_the_group_nothing(bench: Bench) -> None:
-    def decide(*, loose: bool) -> Decision[None]:
-        yield Take("last_seq", "a", loose=loose)
+    def decide(*, loose: bool) -> CommandSteps[None]:
+        yield NextNumber("last_seq", "a", allow_gaps=loose)
         raise NotFound(what="anything")
 
     for loose, replays in ((True, 1), (False, 2)):
@@ -91,7 +100,7 @@ async def test_a_loose_number_may_stay_unused_and_costs_the_group_nothing(bench:
 
 
 async def test_equal_statements_of_one_command_run_together_and_keep_their_places(bench: Bench) -> None:
-    def decide() -> Decision[None]:
+    def decide() -> CommandSteps[None]:
         yield from ()
         return WriteSet(None, [saying("x", str(number)) for number in range(5)])
 
@@ -103,10 +112,10 @@ async def test_equal_statements_of_one_command_run_together_and_keep_their_place
 async def test_numbers_in_memory_are_forgotten_before_they_are_too_many(
     bench: Bench, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_module, "_MOST_NUMBERS", 50)
+    monkeypatch.setattr(sqlite_module, "_MAX_CACHED_NUMBERS", 50)
 
-    def decide(key: str) -> Decision[int]:
-        number = yield Peek("last_seq", key)
+    def decide(key: str) -> CommandSteps[int]:
+        number = yield CurrentNumber("last_seq", key)
         return WriteSet(number)
 
     for number in range(200):

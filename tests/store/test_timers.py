@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.clock import DAY, SECOND
-from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.common.clock import DAY, SECOND
+from molecule_core.common.errors import StoreUnavailable
 from molecule_core.store.database import Row
 from molecule_core.store.queries import Params
-from molecule_core.store.timers import TIMERS, Timers, timer
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.timers import TIMERS_KEY, TimerWorker, set_timer
+from molecule_core.store.wakeups import Notifier
 from tests.clocks import START, FakeClock, settle
 from tests.engines import Engine
 from tests.store.bench import Bench, bench_on, eventually, write
@@ -35,14 +35,14 @@ class TwoClocks(FakeClock):
 class Diary:
     """Timers at work, and who was called when: (key, seconds after the start by the wall clock)."""
 
-    def __init__(self, bench: Bench, clock: FakeClock, wakeups: Wakeups) -> None:
+    def __init__(self, bench: Bench, clock: FakeClock, wakeups: Notifier) -> None:
         self.bench = bench
         self.clock = clock
         self.wakeups = wakeups
-        self.timers = Timers(bench.store, clock, wakeups)
-        self.timers.owner("test", self.on_due)
-        self.timers.owner("failing", self.on_failing)
-        self.worker = asyncio.create_task(self.timers.work())
+        self.timers = TimerWorker(bench.store, clock, wakeups)
+        self.timers.register("test", self.on_due)
+        self.timers.register("failing", self.on_failing)
+        self.worker = asyncio.create_task(self.timers.run())
         self.calls: list[tuple[str, float]] = []
         self.failures = 0
 
@@ -62,8 +62,10 @@ class Diary:
 
     async def set(self, due: dict[str, float | None], *, kind: str = "test") -> None:
         """Sets timers, given in seconds after the start; None is a time that never comes."""
-        statements = [timer(kind, key, NEVER if at is None else START + round(at * SECOND)) for key, at in due.items()]
-        await self.bench.run(write(*statements, rings=(TIMERS,)))
+        statements = [
+            set_timer(kind, key, NEVER if at is None else START + round(at * SECOND)) for key, at in due.items()
+        ]
+        await self.bench.run(write(*statements, rings=(TIMERS_KEY,)))
 
     async def asleep(self) -> None:
         """Returns once the worker has done all that is due and sleeps."""
@@ -84,8 +86,8 @@ class Diary:
 @asynccontextmanager
 async def at_work(engine: Engine, place: str, clock: FakeClock) -> AsyncIterator[Diary]:
     """A store whose timers run until the block ends."""
-    wakeups = Wakeups(clock)
-    async with bench_on(engine, place, clock=clock, ring=wakeups.ring) as bench:
+    wakeups = Notifier(clock)
+    async with bench_on(engine, place, clock=clock, ring=wakeups.notify) as bench:
         diary = Diary(bench, clock, wakeups)
         try:
             yield diary
@@ -224,6 +226,6 @@ async def test_closing_ends_the_timers_at_once(engine: Engine, place: str, clock
     async with at_work(engine, place, clock) as diary:
         await diary.set({"a": 1000})
         await diary.asleep()
-        assert diary.wakeups.waiters(TIMERS) == 1
+        assert diary.wakeups.count_waiters(TIMERS_KEY) == 1
     assert diary.calls == []
-    assert diary.wakeups.waiters(TIMERS) == 0
+    assert diary.wakeups.count_waiters(TIMERS_KEY) == 0

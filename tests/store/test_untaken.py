@@ -16,7 +16,7 @@ def test_sqlite_looks_for_untaken_mail_in_indexes_only() -> None:
     for _ in connection.execute(load_schema("sqlite")):
         pass
     query = load_queries("sqlite")["untaken_mail"]
-    rows = connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", [None] * len(query.names)).fetchall()
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", [None] * len(query.param_names)).fetchall()
     plan = [str(row[-1]) for row in rows]
     assert [line for line in plan if line.startswith("SEARCH r ")] == [
         "SEARCH r USING INDEX activities_inbound (workspace_id=? AND seq>?)",
@@ -36,7 +36,7 @@ async def test_postgres_can_look_for_untaken_mail_in_indexes_only(postgres: str)
         query = load_queries("postgres")["untaken_mail"]
         await connection.execute(f"PREPARE untaken (text, bigint, bigint, bigint, bigint) AS {query.sql}")
         given = {"workspace_id": "'w'", "now": "2", "since": "1", "paused": "0", "count": "101"}
-        values = ", ".join(given[name] for name in query.names)
+        values = ", ".join(given[name] for name in query.param_names)
         plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE untaken ({values})"))
         assert "activities_inbound" in plan
         assert [table for table in _TABLES if f"Seq Scan on {table}" in plan] == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from molecule_core.store import wakeups as wakeups_module
-from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.store.wakeups import Notifier, Poll
 from tests.clocks import FakeClock, settle
 from tests.requirements import requirement
 from tests.store.changed import EARLY_RING_FORGOTTEN, REGISTERED_LATE, changed
@@ -55,7 +55,7 @@ class Story:
         for key in plan:
             await self.pause()
             self.cells[key] += 1
-            self.wakeups.ring([key])
+            self.wakeups.notify([key])
 
     async def wait(self, key: str) -> None:
         """Waits for the last change of a cell. A look takes time, and what it saw may be old when it returns."""
@@ -66,7 +66,7 @@ class Story:
             seen = self.cells[key]
             await self.pause()
             self.close_calls += seen != self.cells[key]
-            return Look("all" if seen == wanted else None)
+            return Poll("all" if seen == wanted else None)
 
         await self.wakeups.until(key, look, LONG)
 
@@ -130,15 +130,15 @@ class Looks:
         self.found: Any = None
         self.again_in = again_in
 
-    async def __call__(self) -> Look[Any]:
+    async def __call__(self) -> Poll[Any]:
         self.count += 1
-        return Look(self.found, self.again_in)
+        return Poll(self.found, self.again_in)
 
 
 @pytest.fixture
-def wakeups(clock: FakeClock) -> Wakeups:
+def wakeups(clock: FakeClock) -> Notifier:
     """Wake-ups on a clock that stands still."""
-    return Wakeups(clock)
+    return Notifier(clock)
 
 
 async def _started(waiting: Awaitable[Any]) -> "asyncio.Future[Any]":
@@ -152,73 +152,73 @@ async def _done(task: "asyncio.Future[Any]") -> Any:
         return await task
 
 
-async def test_what_is_there_already_is_found_without_a_wait(wakeups: Wakeups, clock: FakeClock) -> None:
+async def test_what_is_there_already_is_found_without_a_wait(wakeups: Notifier, clock: FakeClock) -> None:
     look = Looks()
     look.found = "it"
-    assert await _done(await _started(wakeups.until("k", look, LONG))) == "it"
-    assert (look.count, clock.sleepers, wakeups.waiters("k")) == (1, 0, 0)
+    assert await _done(await _started(wakeups.wait_until("k", look, LONG))) == "it"
+    assert (look.count, clock.sleepers, wakeups.count_waiters("k")) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("found", [0, False, "", []])
-async def test_a_find_that_is_empty_or_zero_is_a_find(wakeups: Wakeups, found: Any) -> None:
+async def test_a_find_that_is_empty_or_zero_is_a_find(wakeups: Notifier, found: Any) -> None:
     look = Looks()
     look.found = found
-    assert await _done(await _started(wakeups.until("k", look, LONG))) == found
+    assert await _done(await _started(wakeups.wait_until("k", look, LONG))) == found
 
 
-async def test_a_ring_wakes_all_who_wait_for_its_key_and_nobody_else(wakeups: Wakeups) -> None:
+async def test_a_ring_wakes_all_who_wait_for_its_key_and_nobody_else(wakeups: Notifier) -> None:
     looks = [Looks() for _ in range(3)]
     first, second, other = [
-        await _started(wakeups.until(key, look, LONG)) for key, look in zip("kkx", looks, strict=True)
+        await _started(wakeups.wait_until(key, look, LONG)) for key, look in zip("kkx", looks, strict=True)
     ]
-    assert (wakeups.waiters("k"), wakeups.waiters("x"), wakeups.waiters("nobody")) == (2, 1, 0)
+    assert (wakeups.count_waiters("k"), wakeups.count_waiters("x"), wakeups.count_waiters("nobody")) == (2, 1, 0)
     looks[0].found = looks[1].found = looks[2].found = "it"
-    wakeups.ring(["k", "nobody"])
+    wakeups.notify(["k", "nobody"])
     assert (await _done(first), await _done(second)) == ("it", "it")
     await settle()
     assert (other.done(), looks[2].count) == (False, 1)
-    wakeups.ring(["x"])
+    wakeups.notify(["x"])
     assert await _done(other) == "it"
 
 
-async def test_a_ring_for_nothing_costs_one_look(wakeups: Wakeups) -> None:
+async def test_a_ring_for_nothing_costs_one_look(wakeups: Notifier) -> None:
     look = Looks()
-    waiting = await _started(wakeups.until("k", look, LONG))
+    waiting = await _started(wakeups.wait_until("k", look, LONG))
     for _ in range(3):
-        wakeups.ring(["k"])
+        wakeups.notify(["k"])
     await settle()
     assert (look.count, waiting.done()) == (2, False)
     wakeups.close()
     assert await _done(waiting) is None
 
 
-async def test_a_wait_ends_with_nothing_when_its_time_is_up(wakeups: Wakeups, clock: FakeClock) -> None:
+async def test_a_wait_ends_with_nothing_when_its_time_is_up(wakeups: Notifier, clock: FakeClock) -> None:
     look = Looks()
-    waiting = await _started(wakeups.until("k", look, 10))
+    waiting = await _started(wakeups.wait_until("k", look, 10))
     await clock.advance(9.9)
     assert not waiting.done()
     await clock.advance(0.1)
     assert await _done(waiting) is None
-    assert (look.count, wakeups.waiters("k")) == (2, 0)
+    assert (look.count, wakeups.count_waiters("k")) == (2, 0)
 
 
-async def test_many_waits_share_one_timer_and_each_ends_in_its_time(wakeups: Wakeups, clock: FakeClock) -> None:
+async def test_many_waits_share_one_timer_and_each_ends_in_its_time(wakeups: Notifier, clock: FakeClock) -> None:
     looks = [Looks() for _ in range(100)]
     tasks = asyncio.all_tasks()
-    waits = [await _started(wakeups.until("k", look, 1 + number % 10)) for number, look in enumerate(looks)]
-    assert (wakeups.asleep, clock.sleepers) == (100, 1)
+    waits = [await _started(wakeups.wait_until("k", look, 1 + number % 10)) for number, look in enumerate(looks)]
+    assert (wakeups.sleeping, clock.sleepers) == (100, 1)
     assert len(asyncio.all_tasks() - tasks) == 100 + 1  # the waits, which here are tasks of the test, and the alarm
     left = []
     for _ in range(10):
         await clock.advance(1)
         left.append(sum(not wait.done() for wait in waits))
     assert left == [90, 80, 70, 60, 50, 40, 30, 20, 10, 0]
-    assert (wakeups.asleep, clock.sleepers) == (0, 0)
+    assert (wakeups.sleeping, clock.sleepers) == (0, 0)
 
 
-async def test_a_shorter_wait_that_begins_later_ends_first(wakeups: Wakeups, clock: FakeClock) -> None:
-    long = await _started(wakeups.until("k", Looks(), 10))
-    short = await _started(wakeups.until("k", Looks(), 2))
+async def test_a_shorter_wait_that_begins_later_ends_first(wakeups: Notifier, clock: FakeClock) -> None:
+    long = await _started(wakeups.wait_until("k", Looks(), 10))
+    short = await _started(wakeups.wait_until("k", Looks(), 2))
     await clock.advance(2)
     assert (long.done(), short.done()) == (False, True)
     await clock.advance(8)
@@ -226,17 +226,17 @@ async def test_a_shorter_wait_that_begins_later_ends_first(wakeups: Wakeups, clo
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
-async def test_a_wait_of_no_time_looks_once(wakeups: Wakeups, seconds: float) -> None:
+async def test_a_wait_of_no_time_looks_once(wakeups: Notifier, seconds: float) -> None:
     look = Looks()
-    assert await _done(await _started(wakeups.until("k", look, seconds))) is None
+    assert await _done(await _started(wakeups.wait_until("k", look, seconds))) is None
     assert look.count == 1
 
 
 async def test_a_look_that_names_a_time_is_repeated_then_without_being_woken(
-    wakeups: Wakeups, clock: FakeClock
+    wakeups: Notifier, clock: FakeClock
 ) -> None:
     look = Looks(again_in=3)
-    waiting = await _started(wakeups.until("k", look, 10))
+    waiting = await _started(wakeups.wait_until("k", look, 10))
     counts = []
     for _ in range(6):
         await clock.advance(1.5)
@@ -248,64 +248,64 @@ async def test_a_look_that_names_a_time_is_repeated_then_without_being_woken(
 
 
 @requirement("M33", "O1")
-async def test_closing_ends_every_wait_at_once_with_what_it_has(wakeups: Wakeups, clock: FakeClock) -> None:
+async def test_closing_ends_every_wait_at_once_with_what_it_has(wakeups: Notifier, clock: FakeClock) -> None:
     empty, full = Looks(), Looks()
-    waits = [await _started(wakeups.until(key, look, LONG)) for key, look in (("k", empty), ("x", full))]
+    waits = [await _started(wakeups.wait_until(key, look, LONG)) for key, look in (("k", empty), ("x", full))]
     full.found = "it"
     wakeups.close()
     assert [await _done(each) for each in waits] == [None, "it"]
     await settle()
-    assert (wakeups.asleep, clock.sleepers) == (0, 0)
+    assert (wakeups.sleeping, clock.sleepers) == (0, 0)
 
 
-async def test_a_wait_that_begins_after_closing_looks_once_and_ends(wakeups: Wakeups) -> None:
+async def test_a_wait_that_begins_after_closing_looks_once_and_ends(wakeups: Notifier) -> None:
     wakeups.close()
     look = Looks()
-    assert await _done(await _started(wakeups.until("k", look, LONG))) is None
+    assert await _done(await _started(wakeups.wait_until("k", look, LONG))) is None
     assert look.count == 1
 
 
-async def test_closing_while_somebody_looks_ends_that_wait_too(wakeups: Wakeups) -> None:
+async def test_closing_while_somebody_looks_ends_that_wait_too(wakeups: Notifier) -> None:
     gate = asyncio.get_running_loop().create_future()
 
-    async def look() -> Look[Any]:
+    async def look() -> Poll[Any]:
         await gate
-        return Look(None)
+        return Poll(None)
 
-    waiting = await _started(wakeups.until("k", look, LONG))
+    waiting = await _started(wakeups.wait_until("k", look, LONG))
     wakeups.close()
     gate.set_result(None)
     assert await _done(waiting) is None
 
 
-async def test_nobody_is_left_registered_after_a_cancellation_or_a_failed_look(wakeups: Wakeups) -> None:
-    async def stuck() -> Look[Any]:
+async def test_nobody_is_left_registered_after_a_cancellation_or_a_failed_look(wakeups: Notifier) -> None:
+    async def stuck() -> Poll[Any]:
         await asyncio.get_running_loop().create_future()
-        return Look(None)
+        return Poll(None)
 
-    async def failing() -> Look[Any]:
+    async def failing() -> Poll[Any]:
         raise ValueError("the look failed")
 
-    looks: list[Callable[[], Awaitable[Look[Any]]]] = [Looks(), stuck]
+    looks: list[Callable[[], Awaitable[Poll[Any]]]] = [Looks(), stuck]
     for look in looks:
-        waiting = await _started(wakeups.until("k", look, LONG))
-        assert wakeups.waiters("k") == 1
+        waiting = await _started(wakeups.wait_until("k", look, LONG))
+        assert wakeups.count_waiters("k") == 1
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await _done(waiting)
-        assert wakeups.waiters("k") == 0
+        assert wakeups.count_waiters("k") == 0
     with pytest.raises(ValueError, match="the look failed"):
-        await _done(await _started(wakeups.until("k", failing, LONG)))
+        await _done(await _started(wakeups.wait_until("k", failing, LONG)))
     assert wakeups._waiters == {}
 
 
-async def test_one_waiter_that_leaves_takes_no_other_with_it(wakeups: Wakeups) -> None:
+async def test_one_waiter_that_leaves_takes_no_other_with_it(wakeups: Notifier) -> None:
     look = Looks()
-    leaving, staying = [await _started(wakeups.until("k", look, LONG)) for _ in range(2)]
+    leaving, staying = [await _started(wakeups.wait_until("k", look, LONG)) for _ in range(2)]
     leaving.cancel()
     await settle()
     look.found = "it"
-    wakeups.ring(["k"])
+    wakeups.notify(["k"])
     assert await _done(staying) == "it"
     assert leaving.cancelled()
 
@@ -314,16 +314,16 @@ async def test_one_waiter_that_leaves_takes_no_other_with_it(wakeups: Wakeups) -
 async def test_where_wake_ups_may_get_lost_nobody_sleeps_longer_than_the_floor_and_all_share_one_timer(
     clock: FakeClock,
 ) -> None:
-    wakeups = Wakeups(clock, look_again_seconds=5)
+    wakeups = Notifier(clock, look_again_seconds=5)
     looks = 0
 
-    async def look() -> Look[bool]:
+    async def look() -> Poll[bool]:
         nonlocal looks
         looks += 1
-        return Look(None, again_in=60)
+        return Poll(None, next_poll_in=60)
 
     async def wait(number: int) -> bool | None:
-        return await wakeups.until(f"log:{number}", look, 22)
+        return await wakeups.wait_until(f"log:{number}", look, 22)
 
     waiting = [asyncio.create_task(wait(number)) for number in range(10)]
     await settle()

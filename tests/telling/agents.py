@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.wire.cards import ALL
+from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
 
 RUNTIMES = ("claude-code", "codex", "generic-mcp")
 BRIDGED = "bridge-command"
@@ -17,4 +17,4 @@ def runtime_of(agent: str) -> str:
 def card_of(agent: str, name: str) -> dict[str, Any]:
     """What its card says it can do."""
     bridged = {"loaded_mcp_tools": [], "bridge": "command"}
-    return {"name": name, **(bridged if agent == BRIDGED else {"loaded_mcp_tools": list(ALL)})}
+    return {"name": name, **(bridged if agent == BRIDGED else {"loaded_mcp_tools": list(ALL_TOOL_NAMES)})}

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import ApiClient
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.running import Running, Seat, running
@@ -20,7 +20,7 @@ CARD = {"name": "Ops", "loaded_mcp_tools": ["reply_to_workspace", "inbox_pop", "
 class Desk:
     """A server, an agent's seat that is taken, a peer, and a person who writes."""
 
-    def __init__(self, server: Running, seat: Seat, peer: Seat, person: Api, clock: FakeClock) -> None:
+    def __init__(self, server: Running, seat: Seat, peer: Seat, person: ApiClient, clock: FakeClock) -> None:
         self.server = server
         self.seat = seat
         self.peer = peer
@@ -40,7 +40,7 @@ class Desk:
         """The peer does."""
         return str((await self.peer.api.send(self.seat.id, text))["activity_id"])
 
-    async def read(self, api: Api | None = None, **query: Any) -> list[dict[str, Any]]:
+    async def read(self, api: ApiClient | None = None, **query: Any) -> list[dict[str, Any]]:
         """Rows of the agent's log, read by itself unless somebody else is named."""
         rows: list[dict[str, Any]] = await (api or self.seat.api).get(f"/workspaces/{self.seat.id}/activity", **query)
         return rows

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.messages.model import Filters, Shown
+from molecule_core.messages.model import ActivityFilters, ActivityPageRow
 from molecule_core.org.model import Org, Workspace
-from molecule_core.store.sqlite import DATABASE_FILE
+from molecule_core.store.sqlite.store import DATABASE_FILE
 from tests.answers.office import handle, reply
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk as Net
@@ -27,7 +27,7 @@ class Delivery(NamedTuple):
     """A message that was handed over. `row`: as the store holds it, in the attempt that was made; `claimed`: what the
     agent was answered; `org`, `own` and `peer`: where that was, whose message it is, and whom it is from."""
 
-    row: Shown
+    row: ActivityPageRow
     claimed: dict[str, Any]
     org: Org
     own: Workspace
@@ -79,9 +79,9 @@ async def _claimed(seat: Seat) -> dict[str, Any]:
 
 
 async def _as_stored(server: Running, claimed: dict[str, Any], own: Seat, peer: Seat) -> Delivery:
-    all_of = {**msgspec.structs.asdict(Filters()), "workspace_id": own.id, "seq": 0, "living": 0}
+    all_of = {**msgspec.structs.asdict(ActivityFilters()), "workspace_id": own.id, "seq": 0, "living": 0}
     page = {**all_of, "count": 100, "page_bytes": 1 << 20}
-    rows = [Shown(*row) for row in await server.server.store.rows("activity_after", page)]
+    rows = [ActivityPageRow(*row) for row in await server.server.store.rows("activity_after", page)]
     (row,) = [row for row in rows if row.id == claimed["id"]]
     registry = server.server.registry
     whose, whom = registry.workspace(own.id), registry.workspace(peer.id)

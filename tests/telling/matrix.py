@@ -13,29 +13,34 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from molecule_core.agent import words
-from molecule_core.agent.bridges.letters import letter
-from molecule_core.edges.projecting import Projection
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.metrics import InstructionMeter
+from molecule_core.agent import message_format
+from molecule_core.agent.bridges.program_input import program_input
+from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import InstructionMeter
+from molecule_core.instructions.builtin_templates import builtin_catalogue
 from molecule_core.instructions.render import Renderer
-from molecule_core.instructions.seeds import seeded
-from molecule_core.messages.model import Shown
+from molecule_core.messages.model import ActivityPageRow
+from molecule_core.messages.obligations.instructions import (
+    InstructionBuilder,
+    InstructionOptions,
+    LastInstructions,
+    RenderedInstructions,
+)
 from molecule_core.messages.reader import MessageReader
-from molecule_core.messages.telling import SeatState, Telling, Tells, Wish
-from molecule_core.org.model import Org, Status, Workspace
+from molecule_core.org.model import Org, Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.registry import Registry
-from molecule_core.store.journal import Fact
-from molecule_core.views.feed import _notice
-from molecule_core.wire.envelope import Form, with_metadata
-from molecule_core.wire.inbox import message_of
-from molecule_core.wire.toolspec import Runtime
+from molecule_core.org.registry import OrgRegistry
+from molecule_core.store.journal import JournalEntry
+from molecule_core.tools.spec import Runtime
+from molecule_core.views.feed import _encode_entry
+from molecule_core.wire.schemas.envelope import InstructionForm, with_instructions_metadata
+from molecule_core.wire.schemas.inbox import message_from_row
 from tests.telling.agents import AGENTS, BRIDGED, card_of, runtime_of
 from tests.telling.delivered import PUBLIC_URL, RESULT, TASK, delivered
 from tests.telling.tokenizer import tokens
 
-FORMS: tuple[Form, ...] = ("full", "compact", "delta")
+FORMS: tuple[InstructionForm, ...] = ("full", "compact", "delta")
 FOLDER = "tests/telling/snapshots"
 _AT = 1_800_000_000_000_000
 _OWN, _PEER = "01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"
@@ -97,7 +102,7 @@ def _workspace(id_: str, name: str, agent: str, role: str | None = None) -> Work
         delivery_mode="poll",
         url=None,
         agent_card=json.dumps(card_of(agent, name)),
-        status=Status.ONLINE,
+        status=WorkspaceStatus.ONLINE,
         tier=1,
         max_concurrent_tasks=1,
         instruction_template_id=None,
@@ -125,31 +130,33 @@ class Desk:
         else:
             self.row, home = row_of(kind), Org("org-1", "Default", False, _AT)
             self.own, peer = _workspace(_OWN, "Ops", agent), _workspace(_PEER, "Lead", agent, "leads")
-        registry = Registry()
+        registry = OrgRegistry()
         registry.load([home], [self.own, peer], [])
         org = OrgReader(registry)
-        renderer = Renderer(seeded(), public_url=PUBLIC_URL, limits=Limits())
+        renderer = Renderer(builtin_catalogue(), public_url=PUBLIC_URL, limits=Limits())
         nothing = cast(Any, None)
-        self.telling = Telling(renderer, org, nothing, InstructionMeter(), limits=Limits(), shape="both", adaptive=True)
-        self.projection = Projection(self.telling)
+        self.telling = InstructionBuilder(
+            renderer, org, nothing, InstructionMeter(), limits=Limits(), shape="both", adaptive=True
+        )
+        self.projection = InboxPresenter(self.telling)
         self.reader = MessageReader(nothing, org, nothing, limits=Limits(), public_url=PUBLIC_URL)
 
-    def tells(self, form: Form, *, several: bool = False) -> Tells:
+    def tells(self, form: InstructionForm, *, several: bool = False) -> RenderedInstructions:
         """What is said in a form: by what the agent was told before."""
-        first = self._tell(SeatState(), several)
+        first = self._tell(LastInstructions(), several)
         if form == "full":
             return first
-        state = first[1].state
-        return self._tell(state if form == "compact" else msgspec.structs.replace(state, facts="others"), several)
+        state = first[1].last_instructions
+        return self._tell(state if form == "compact" else msgspec.structs.replace(state, facts_key="others"), several)
 
-    def _tell(self, state: SeatState, several: bool) -> Tells:
-        due = self.telling.due(self.own, self.row, _AT)
-        told = self.telling.tell(self.own, self.row, state, several=several, due=due)
+    def _tell(self, state: LastInstructions, several: bool) -> RenderedInstructions:
+        due = self.telling.reply_due_at(self.own, self.row, _AT)
+        told = self.telling.render(self.own, self.row, state, multi_workspace=several, due_at=due)
         assert told is not None
         return told
 
 
-def row_of(kind: Kind) -> Shown:
+def row_of(kind: Kind) -> ActivityPageRow:
     """A message of a sort in the log."""
     message = {"kind": "message", "role": "user", "messageId": "m-1", "parts": list(kind.parts)}
     about = {} if kind.from_peer else {"source": "canvas", "user_id": "u-1", "username": "Ann"}
@@ -159,53 +166,60 @@ def row_of(kind: Kind) -> Shown:
     method = "chat_upload_receive" if kind.kind == "chat_upload_receive" else "message/send"
     summary = str(kind.parts[0].get("text", "plan.pdf"))
     head = (_ID, _OWN, 7, "a2a_receive", method, kind.kind, kind.intent, source, _OWN)
-    return Shown(*head, "ok", _AT, None, summary, None, body, None, None, None, 0, None, None, "thread-1", 5, 1)
+    return ActivityPageRow(
+        *head, "ok", _AT, None, summary, None, body, None, None, None, 0, None, None, "thread-1", 5, 1
+    )
 
 
-def received(agent: str, kind: Kind, form: Form) -> Iterator[tuple[str, Any]]:
+def received(agent: str, kind: Kind, form: InstructionForm) -> Iterator[tuple[str, Any]]:
     """What an agent gets, way by way."""
     desk = Desk(agent, kind)
     row = desk.row
     said, _ = desk.tells(form, several=kind.several)
     spoken = msgspec.structs.replace(row, instructions=said)
 
-    def shown(wish: Wish) -> Any:
-        plain = desk.reader.show(row, with_peer=True, with_files=True)
-        return json.loads(msgspec.json.encode(desk.projection.show(plain, spoken, wish)))
+    def shown(wish: InstructionOptions) -> Any:
+        plain = desk.reader.to_activity_row(row, with_peer=True, with_files=True)
+        return json.loads(msgspec.json.encode(desk.projection.present_row(plain, spoken, wish)))
 
-    polled = shown(Wish(beside=True, several=kind.several))
+    polled = shown(InstructionOptions(in_envelope=True, multi_workspace=kind.several))
     yield "instructions", polled["instructions"]
     yield "poll, beside the message", polled
-    yield "poll, in the text", shown(Wish(beside=False))["request_body"]["params"]["message"]["parts"]
-    yield "push", json.loads(with_metadata(row.request_body or "", said))["params"]["message"]
+    yield (
+        "poll, in the text",
+        shown(InstructionOptions(in_envelope=False))["request_body"]["params"]["message"]["parts"],
+    )
+    yield "push", json.loads(with_instructions_metadata(row.request_body or "", said))["params"]["message"]
     if form == "full":
         yield "event stream", _streamed(desk, row, kind)
-    message = message_of(polled, desk.own.id)
+    message = message_from_row(polled, desk.own.id)
     seen = message if kind.several else msgspec.structs.replace(message, arrival_workspace_id="")
     yield "wait_for_message", json.loads(msgspec.json.encode(seen))
     if desk.own.runtime == "claude-code":
-        content, meta = words.pushed(message, single=not kind.several, runtime=Runtime.CLAUDE_CODE)
+        content, meta = message_format.channel_text(message, single=not kind.several, runtime=Runtime.CLAUDE_CODE)
         yield "channel", {"content": content, "meta": meta}
     if desk.agent == BRIDGED:
-        yield "standard input", letter(message, preamble=False).decode()
+        yield "standard input", program_input(message, preamble=False).decode()
 
 
-def _streamed(desk: Desk, row: Shown, kind: Kind) -> Any:
+def _streamed(desk: Desk, row: ActivityPageRow, kind: Kind) -> Any:
     """A live event knows nothing of what was told before: it tells all."""
     about = (row.id, row.seq, row.activity_type, 0, row.method, row.kind, row.source_id, row.target_id, row.status)
     rest = (None, row.summary, None, row.request_body, None, None)
-    told = desk.reader._told(*about, *rest, row.workspace_id, row.intent, _AT, row.context_id, row.inbound_no)
-    fact = Fact(9, "ACTIVITY_LOGGED", desk.own.id, "workspace", "activity", row.id, 1, _AT, None)
-    wish = Wish(beside=True, several=kind.several)
-    return json.loads(desk.projection.notice(desk.own, wish, _notice(fact, told)).payload)
+    told = desk.reader._to_live_payload(
+        *about, *rest, row.workspace_id, row.intent, _AT, row.context_id, row.inbound_no
+    )
+    fact = JournalEntry(9, "ACTIVITY_LOGGED", desk.own.id, "workspace", "activity", row.id, 1, _AT, None)
+    wish = InstructionOptions(in_envelope=True, multi_workspace=kind.several)
+    return json.loads(desk.projection.present_event(desk.own, wish, _encode_entry(fact, told)).payload)
 
 
-def page(agent: str, form: Form) -> str:
+def page(agent: str, form: InstructionForm) -> str:
     """The snapshot of one agent and form: what is the same as the instructions above it is not written out again."""
     return "\n".join(_page(agent, form)) + "\n"
 
 
-def _page(agent: str, form: Form) -> Iterator[str]:
+def _page(agent: str, form: InstructionForm) -> Iterator[str]:
     yield f"{agent}, {form} form\n"
     for kind in KINDS:
         ways = dict(received(agent, kind, form))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
 from tests.running import Running

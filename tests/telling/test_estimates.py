@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.instructions.checking import KINDS
-from molecule_core.instructions.model import Facts, Form
-from molecule_core.instructions.script import estimate
+from molecule_core.instructions.language.compiler import estimate_tokens
+from molecule_core.instructions.model import MessageContext, Verbosity
+from molecule_core.instructions.validation import MESSAGE_KINDS
 from tests.requirements import requirement
 from tests.rules.templates import ALL_TOOLS, HANDLE, ID, rendered, renderer_of, seat
 from tests.telling.tokenizer import tokens
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "instructions.md"
-USER = Facts(kind="canvas_user", intent="request", reply_handle=HANDLE, due_at="2026-01-01T00:00:00Z", workspace_id=ID)
+USER = MessageContext(
+    kind="canvas_user", intent="request", reply_handle=HANDLE, due_at="2026-01-01T00:00:00Z", workspace_id=ID
+)
 MESSAGES = (
     USER,
     replace(USER, peer_id=ID, peer_name="Research"),
@@ -27,14 +29,16 @@ MESSAGES = (
 
 @requirement("I14", "I15")
 @pytest.mark.parametrize("runtime", ["claude-code", "codex", "generic-mcp", "gemini-cli", "opencode", "cline"])
-@pytest.mark.parametrize(("form", "most"), [(Form.FULL, 1 / 6), (Form.COMPACT, 1 / 3), (Form.DELTA, 1 / 4)])
-def test_the_estimate_is_within_what_the_documentation_says(runtime: str, form: Form, most: float) -> None:
+@pytest.mark.parametrize(
+    ("form", "most"), [(Verbosity.FULL, 1 / 6), (Verbosity.COMPACT, 1 / 3), (Verbosity.DELTA, 1 / 4)]
+)
+def test_the_estimate_is_within_what_the_documentation_says(runtime: str, form: Verbosity, most: float) -> None:
     renderer = renderer_of()
     some = ("reply_to_workspace", "inbox_pop")
     agents = [seat(runtime, tools) for tools in (ALL_TOOLS, some, ())]
-    bridged = replace(agents[-1], command_line=True)
+    bridged = replace(agents[-1], answers_by_command=True)
     for agent in (*agents, seat(runtime, (), known=False), bridged):
-        for kind in KINDS:
+        for kind in MESSAGE_KINDS:
             for facts in MESSAGES:
                 made = rendered(renderer, agent, replace(facts, kind=kind), form)
                 real = tokens(made.text)
@@ -45,10 +49,10 @@ def test_the_estimate_is_within_what_the_documentation_says(runtime: str, form: 
 def test_the_costs_in_the_documentation_are_those_of_a_tokenizer() -> None:
     renderer = renderer_of()
     agents = [seat(runtime) for runtime in ("claude-code", "codex", "generic-mcp")]
-    bridged = replace(seat("generic-mcp", ()), command_line=True)
+    bridged = replace(seat("generic-mcp", ()), answers_by_command=True)
     full, compact = (
         [tokens(rendered(renderer, agent, USER, form).text) for agent in (*agents, bridged)]
-        for form in (Form.FULL, Form.COMPACT)
+        for form in (Verbosity.FULL, Verbosity.COMPACT)
     )
     told = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert f"full {full[0]} (Claude Code), {full[1]} (Codex), {full[2]} (bare names)" in told
@@ -58,4 +62,4 @@ def test_the_costs_in_the_documentation_are_those_of_a_tokenizer() -> None:
 
 def test_of_a_script_without_spaces_the_estimate_sees_little() -> None:
     text = "\u8bf7\u7528\u5de5\u5177\u56de\u7b54\u8fd9\u6761\u6d88\u606f" * 8
-    assert estimate(text) < tokens(text) / 2
+    assert estimate_tokens(text) < tokens(text) / 2

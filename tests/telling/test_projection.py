@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.instructions import seeds
+from molecule_core.instructions import builtin_templates
 from molecule_core.instructions.render import Renderer
 from tests.requirements import requirement
 from tests.telling.conftest import Desk, Telling, inside, text_of
@@ -21,7 +21,7 @@ async def test_who_asks_gets_the_instructions_beside_the_message_and_the_message
     told = row["instructions"]
     assert text_of(row) == HOSTILE
     assert (told["reply_via"], told["reply_args"]) == ("mcp__molecule__reply_to_workspace", {"peer_id": ""})
-    assert told["template"] == f"claude-code-default@{seeds.VERSION}" and told["form"] == "full"
+    assert told["template"] == f"claude-code-default@{builtin_templates.BUILT_IN_VERSION}" and told["form"] == "full"
     assert told["docs_url"] == "https://molecule.example/agent-docs/replies"
     assert told["available_tools"] == ["reply_to_workspace", "inbox_pop", "chat_history"]
     assert told["stdout_warning"] and told["text"] and told["tokens"] > 40

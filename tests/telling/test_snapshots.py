@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from molecule_core.wire.envelope import Form
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
+from molecule_core.wire.schemas.envelope import InstructionForm
 from tests.requirements import requirement
 from tests.telling.agents import AGENTS, BRIDGED, RUNTIMES
 from tests.telling.delivered import delivered
@@ -33,7 +33,7 @@ def test_the_snapshots_keep_their_line_ends_on_every_system() -> None:
     assert "tests/telling/snapshots/*.txt text eol=lf" in (ROOT / ".gitattributes").read_text().splitlines()
 
 
-def cost(agent: str, form: Form, kind: Kind) -> int:
+def cost(agent: str, form: InstructionForm, kind: Kind) -> int:
     """Tokens of the words, as a real tokenizer counts them."""
     return tokens(dict(received(agent, kind, form))["instructions"]["text"])
 
@@ -41,7 +41,7 @@ def cost(agent: str, form: Form, kind: Kind) -> int:
 @requirement("I14")
 @pytest.mark.parametrize(("form", "most"), [("full", 220), ("compact", 45)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.several], ids=lambda kind: kind.name)
-def test_the_median_of_the_three_defaults_keeps_to_its_bound(form: Form, most: int, kind: Kind) -> None:
+def test_the_median_of_the_three_defaults_keeps_to_its_bound(form: InstructionForm, most: int, kind: Kind) -> None:
     assert statistics.median(cost(runtime, form, kind) for runtime in RUNTIMES) <= most
     assert cost(BRIDGED, form, kind) <= most
 
@@ -49,7 +49,7 @@ def test_the_median_of_the_three_defaults_keeps_to_its_bound(form: Form, most: i
 @requirement("I14")
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_told_as_the_cost_is_near_it(agent: str, form: Form) -> None:
+def test_what_is_told_as_the_cost_is_near_it(agent: str, form: InstructionForm) -> None:
     for kind in KINDS:
         told = dict(received(agent, kind, form))["instructions"]
         assert abs(told["tokens"] - tokens(told["text"])) <= 5 + 0.25 * tokens(told["text"])
@@ -73,7 +73,7 @@ def test_every_way_says_the_same_words(agent: str, kind: Kind) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_program_behind_a_bridge_is_told_of_its_command_and_of_its_draft_and_of_no_tool(
-    form: Form, kind: Kind
+    form: InstructionForm, kind: Kind
 ) -> None:
     ways = dict(received(BRIDGED, kind, form))
     told, read = ways["instructions"], ElementTree.fromstring(ways["standard input"])

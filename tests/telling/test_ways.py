@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.instructions import seeds
+from molecule_core.instructions import builtin_templates
 from molecule_core.instructions.render import Renderer
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk as Net
@@ -53,7 +53,7 @@ async def test_a_push_carries_them_in_its_metadata_whatever_the_shape_and_never_
     told = first["metadata"]["instructions"]
     assert first["parts"] == second["parts"] == PARTS
     assert (told["form"], second["metadata"]["instructions"]["form"]) == ("full", "compact")
-    assert told["template"] == f"codex-default@{seeds.VERSION}"
+    assert told["template"] == f"codex-default@{builtin_templates.BUILT_IN_VERSION}"
     assert told["reply_via"] == "mcp__molecule.reply_to_workspace"
     (stored, *_) = await post.person.get(f"/workspaces/{post.ops.id}/activity", type="a2a_receive", limit=1)
     assert "instructions" not in stored["request_body"]["params"]["message"]["metadata"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.net import Fetched, Fetcher
+from molecule_core.common.net.safe_fetch import Fetcher, FetchResult
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, streaming
@@ -36,14 +36,14 @@ class Net(Fetcher):
 
     async def post(
         self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
-    ) -> Fetched:
+    ) -> FetchResult:
         self.pushed.append(body.decode())
-        return Fetched(200, {}, b"{}")
+        return FetchResult(200, {}, b"{}")
 
-    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> Fetched:
+    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         raise NotImplementedError
 
-    async def check(self, url: str) -> None:
+    async def check_url(self, url: str) -> None:
         """Every url is good."""
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from molecule_core.client.api import Api, ApiError
+from molecule_core.client.api import ApiClient, ApiError
 from tests.clocks import FakeClock
 from tests.journeys.patience import bounded, eventually, refused
 from tests.running import Running, Seat
@@ -15,7 +15,7 @@ class House(NamedTuple):
     """A server, a person (an operator), and the time, which stands still."""
 
     server: Running
-    person: Api
+    person: ApiClient
     clock: FakeClock
 
     async def starts(self, seat: Seat, **wish: Any) -> Item:
@@ -51,7 +51,7 @@ class House(NamedTuple):
 class Engine:
     """Holds one thread and runs its turns."""
 
-    def __init__(self, api: Api, thread: Item, name: str = "engine one") -> None:
+    def __init__(self, api: ApiClient, thread: Item, name: str = "engine one") -> None:
         self.api = api
         self.id: str = thread["thread_id"]
         self.name = name
@@ -107,7 +107,7 @@ def said(text: str) -> Item:
     return {"type": "agent_message", "text": text}
 
 
-async def turn(api: Api, thread: Item, text: str, **more: Any) -> Item:
+async def turn(api: ApiClient, thread: Item, text: str, **more: Any) -> Item:
     """Input for a thread."""
     taken: Item = await bounded(api.post(f"/threads/{thread['thread_id']}/turns", {"input": text, **more}))
     return taken

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.ground.clock import SECOND
+from molecule_core.client.api import ApiClient
+from molecule_core.common.clock import SECOND
 from tests.clocks import FakeClock
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded, refused
@@ -16,7 +16,7 @@ from tests.running import UNHURRIED, running
 from tests.threads.house import Engine, House, Item, code, said, turn
 
 
-async def act(api: Api, thread: Item, verb: str, call_id: str, **body: Any) -> Item:
+async def act(api: ApiClient, thread: Item, verb: str, call_id: str, **body: Any) -> Item:
     """A call of a collaboration tool."""
     answer: Item = await bounded(
         api.post(f"/threads/{thread['thread_id']}/agents/{verb}", {"call_id": call_id, **body})
@@ -24,7 +24,7 @@ async def act(api: Api, thread: Item, verb: str, call_id: str, **body: Any) -> I
     return dict(answer["call"])
 
 
-async def spawned(house: House, api: Api, thread: Item, name: str, **body: Any) -> Item:
+async def spawned(house: House, api: ApiClient, thread: Item, name: str, **body: Any) -> Item:
     """A child, as a person reads it."""
     call = await act(api, thread, "spawn", f"spawn-{name}", task_name=name, message=f"Do {name}.", **body)
     return dict(await house.person.get(f"/threads/{call['new_thread_id']}"))

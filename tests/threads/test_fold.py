@@ -19,16 +19,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import MoleculeError
-from molecule_core.ground.limits import Limits
-from molecule_core.threads.bases import base_of
-from molecule_core.threads.fold import folded
-from molecule_core.threads.hands import Threads
-from molecule_core.threads.model import UNFOLDED, Line, Setup, Thread
-from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Author, TextInput, entry_of
-from molecule_core.wire.threads import AgentCall, Append, EndTurn
+from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import MoleculeError
+from molecule_core.common.limits import Limits
+from molecule_core.server.thread_services import ThreadServices
+from molecule_core.threads.base_instructions import make_base_instructions
+from molecule_core.threads.fold import fold_entries
+from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, ThreadSettings
+from molecule_core.wire.schemas import thread_log as log
+from molecule_core.wire.schemas.thread_log import Author, TextInput, decode_entry
+from molecule_core.wire.schemas.threads import AgentCallBody, AppendEntriesBody, EndTurnBody
 from tests.engines import ENGINES
 from tests.engines import Engine as Kind
 from tests.requirements import requirement
@@ -38,13 +38,13 @@ from tests.rules.test_inbox_machine import World, world_on
 _STEPS_A_STORY = 30
 _ALL = 1 << 61
 _MOST_THREADS = 6
-_FOLDED = [name for name in Thread.__struct_fields__ if name not in UNFOLDED]
+_FOLDED = [name for name in Thread.__struct_fields__ if name not in UNFOLDED_COLUMNS]
 OWNERS = ("one", "two")
 SETUPS = (
-    Setup(),
-    Setup(base="Be somebody else."),
-    Setup(developer="Speak softly.", model="big"),
-    Setup(tools=["look"]),
+    ThreadSettings(),
+    ThreadSettings(base="Be somebody else."),
+    ThreadSettings(developer="Speak softly.", model="big"),
+    ThreadSettings(tools=["look"]),
 )
 ANN = Author("person", "ann", "Ann")
 
@@ -56,8 +56,10 @@ class ThreadMachine(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         limits = Limits(thread_queue=3, thread_live=4, thread_depth=2)
-        self.hands = Threads(world.store, world.org, world.wakeups, clock=world.clock, ids=world.ids, limits=limits)
-        self.seat = world.org.living(world.seats(1)[0])
+        self.hands = ThreadServices(
+            world.store, world.org, world.wakeups, clock=world.clock, ids=world.ids, limits=limits
+        )
+        self.seat = world.org.active_workspace(world.seats(1)[0])
         self.threads: list[str] = []
         self.held: dict[tuple[str, str], int] = {}
         self.bases: dict[tuple[str, int], str] = {}
@@ -70,7 +72,7 @@ class ThreadMachine(RuleBasedStateMachine):
 
     def row(self, thread_id: str) -> Thread:
         """A thread as it is kept."""
-        found: Thread = self.world.run(self.hands.reader.one(thread_id))
+        found: Thread = self.world.run(self.hands.reader.get_thread(thread_id))
         return found
 
     def one(self, which: int) -> Thread:
@@ -90,10 +92,10 @@ class ThreadMachine(RuleBasedStateMachine):
         if thread is not None and thread.thread_id not in self.threads:
             self.threads.append(thread.thread_id)
 
-    def call(self, **given: Any) -> AgentCall:
+    def call(self, **given: Any) -> AgentCallBody:
         """A call that nobody has made before."""
         self.calls += 1
-        return AgentCall(call_id=f"call {self.calls}", **given)
+        return AgentCallBody(call_id=f"call {self.calls}", **given)
 
     # -- people --------------------------------------------------------------------------------------------------------
 
@@ -107,14 +109,14 @@ class ThreadMachine(RuleBasedStateMachine):
     def start(self, base: str, said: str) -> None:
         """A thread starts, with input or without."""
         texts = [TextInput(said)] if said else []
-        born = base_of(base, "override", "given on start")
-        self.knows(self.world.run(self.hands.writer.start(self.seat, born, Setup(), by=ANN, texts=texts)))
+        born = make_base_instructions(base, "override", "given on start")
+        self.knows(self.world.run(self.hands.writer.start(self.seat, born, ThreadSettings(), by=ANN, texts=texts)))
 
     @rule(which=which, mode=st.sampled_from(["auto", "queue", "steer"]), key=st.sampled_from([None, "same"]))
     def say(self, which: int, mode: str, key: str | None) -> None:
         """The person says something."""
         thread = self.one(which)
-        work = self.hands.writer.turn(thread, [TextInput("and this")], by=ANN, mode=mode, key=key)
+        work = self.hands.writer.submit_input(thread, [TextInput("and this")], by=ANN, mode=mode, key=key)
         self.tries(work, thread)
 
     @rule(
@@ -134,14 +136,14 @@ class ThreadMachine(RuleBasedStateMachine):
         self.tries(self.hands.writer.compact(thread, ANN), thread)
 
     @rule(which=which, setup=st.sampled_from(SETUPS))
-    def resume(self, which: int, setup: Setup) -> None:
+    def resume(self, which: int, setup: ThreadSettings) -> None:
         """It is taken up again, perhaps otherwise."""
         thread = self.one(which)
         self.tries(self.hands.writer.resume(thread, ANN, setup), thread)
 
     @precondition(lambda self: len(self.threads) < _MOST_THREADS)
     @rule(which=which, setup=st.sampled_from(SETUPS), part=st.sampled_from([None, 0.5, 0.8, 1.0]))
-    def fork(self, which: int, setup: Setup, part: float | None) -> None:
+    def fork(self, which: int, setup: ThreadSettings, part: float | None) -> None:
         """Another thread goes on from it: from its end, or from earlier."""
         thread = self.one(which)
         position = None if part is None else max(1, int(thread.last_ordinal * part))
@@ -154,7 +156,7 @@ class ThreadMachine(RuleBasedStateMachine):
     def claim(self, which: int, owner: str) -> None:
         """An engine, or another life of it, takes a thread."""
         thread = self.one(which)
-        taken = self.tries(self.hands.engines.claim(thread, owner), thread)
+        taken = self.tries(self.hands.engine_writer.claim(thread, owner), thread)
         if taken is not None:
             self.held[thread.thread_id, owner] = taken.generation
 
@@ -162,25 +164,25 @@ class ThreadMachine(RuleBasedStateMachine):
     def begin(self, which: int, owner: str) -> None:
         """It begins the next turn, or the one that runs once more."""
         thread = self.one(which)
-        turn = thread.turn_id or next(iter(thread.queued), "none")
-        self.tries(self.hands.engines.begin(thread, turn, self.generation(thread, owner)), thread)
+        turn = thread.turn_id or next(iter(thread.queued_turn_ids), "none")
+        self.tries(self.hands.engine_writer.begin_turn(thread, turn, self.generation(thread, owner)), thread)
 
     @rule(
         which=which,
         owner=owner,
         entry=st.sampled_from(
             [
-                log.AgentMessage("well"),
-                log.Reasoning("hm"),
-                log.ToolCall("c1", "look", {"at": 1}),
-                log.ToolCall("c2", "look", {"at": 2}),
-                log.ToolOutput("c1", "seen"),
-                log.ContextNote("peers changed: Ops", "peers"),
-                log.Compaction("so far so good", 3, "automatic"),
-                log.Usage("r1", 3, 1),
-                log.Usage("r2", 5, 2),
-                log.StatusNote(["waiting_on_approval"]),
-                log.StatusNote([]),
+                log.AgentMessageEntry("well"),
+                log.ReasoningEntry("hm"),
+                log.ToolCallEntry("c1", "look", {"at": 1}),
+                log.ToolCallEntry("c2", "look", {"at": 2}),
+                log.ToolOutputEntry("c1", "seen"),
+                log.ContextNoteEntry("peers changed: Ops", "peers"),
+                log.CompactionEntry("so far so good", 3, "automatic"),
+                log.UsageEntry("r1", 3, 1),
+                log.UsageEntry("r2", 5, 2),
+                log.StatusEntry(["waiting_on_approval"]),
+                log.StatusEntry([]),
             ]
         ),
         key=st.sampled_from([None, "again"]),
@@ -188,23 +190,23 @@ class ThreadMachine(RuleBasedStateMachine):
     def add(self, which: int, owner: str, entry: Any, key: str | None) -> None:
         """It adds a line."""
         thread = self.one(which)
-        said = Append(
+        said = AppendEntriesBody(
             generation=self.generation(thread, owner), turn_id=thread.turn_id or "none", entries=[entry], key=key
         )
-        self.tries(self.hands.engines.append(thread, said), thread)
+        self.tries(self.hands.engine_writer.append_entries(thread, said), thread)
 
     @rule(which=which, owner=owner, status=st.sampled_from(["completed", "failed", "interrupted"]), seen=st.booleans())
     def end(self, which: int, owner: str, status: Any, seen: bool) -> None:
         """It ends the turn."""
         thread = self.one(which)
-        said = EndTurn(
+        said = EndTurnBody(
             generation=self.generation(thread, owner),
             status=status,
             error="no" if status == "failed" else None,
             final="done" if status == "completed" else None,
             seen=thread.last_ordinal if seen else 1,
         )
-        self.tries(self.hands.engines.end(thread, thread.turn_id or "none", said), thread)
+        self.tries(self.hands.engine_writer.end_turn(thread, thread.turn_id or "none", said), thread)
 
     def generation(self, thread: Thread, owner: str) -> int:
         """What an engine shows; none of the thread's, if it holds none."""
@@ -229,8 +231,8 @@ class ThreadMachine(RuleBasedStateMachine):
         given = self.call(
             task_name=f"t{self.calls}", message="Dig.", fork_turns=turns, wake=wake, base_instructions=base
         )
-        made = self.world.refusal_or(self.hands.agents.spawn(self.one(which), given))
-        if isinstance(made, log.Collab) and made.new_thread_id is not None:
+        made = self.world.refusal_or(self.hands.agent_writer.spawn(self.one(which), given))
+        if isinstance(made, log.CollabCallEntry) and made.new_thread_id is not None:
             self.knows(self.row(made.new_thread_id))
 
     @rule(which=which, other=which, verb=st.sampled_from(["send", "followup", "interrupt", "close", "resume"]))
@@ -238,7 +240,7 @@ class ThreadMachine(RuleBasedStateMachine):
         """It writes to another one, or stops it. A refused call is in its log too."""
         target = self.threads[other % len(self.threads)]
         given = self.call(target=target, message="More." if verb in ("send", "followup") else None)
-        self.world.refusal_or(getattr(self.hands.agents, verb)(self.one(which), given))
+        self.world.refusal_or(getattr(self.hands.agent_writer, verb)(self.one(which), given))
 
     # -- what always holds ---------------------------------------------------------------------------------------------
 
@@ -248,7 +250,7 @@ class ThreadMachine(RuleBasedStateMachine):
         for name in self.threads:
             row, lines = self.row(name), self.lines(name, _ALL)
             assert [each.ordinal for each in lines] == list(range(1, len(lines) + 1))
-            again = folded((entry_of(each.body), each.at) for each in lines)
+            again = fold_entries((decode_entry(each.body), each.at) for each in lines)
             assert {each: getattr(again, each) for each in _FOLDED} == {each: getattr(row, each) for each in _FOLDED}
 
     @invariant()
@@ -257,8 +259,8 @@ class ThreadMachine(RuleBasedStateMachine):
         for name in self.threads:
             calls: dict[str, list[str]] = {}
             for line in self.lines(name, _ALL):
-                entry = entry_of(line.body)
-                if isinstance(entry, log.Collab):
+                entry = decode_entry(line.body)
+                if isinstance(entry, log.CollabCallEntry):
                     calls.setdefault(entry.call_id, []).append(entry.status)
             assert all(
                 each[0] == "inProgress" and len(each) == 2 and each[1] != "inProgress" for each in calls.values()
@@ -272,7 +274,7 @@ class ThreadMachine(RuleBasedStateMachine):
             for version in range(1, row.base_version + 1 if row.base_thread == name else 1):
                 found = self.world.rows("thread_base", thread_id=name, version=version)[0][0]
                 assert self.bases.setdefault((name, version), found) == found
-            first = self.world.run(self.hands.reader.sight(row)).items[0]
+            first = self.world.run(self.hands.reader.build_model_context(row)).items[0]
             assert (first.item_id, first.text) == (row.base_item, self.bases[row.base_thread, row.base_version])
 
     @invariant()
@@ -280,8 +282,8 @@ class ThreadMachine(RuleBasedStateMachine):
         """Every item of a sight is a base, a layer, or a line of the thread or of one that it goes on from."""
         for name in self.threads:
             row = self.row(name)
-            seen = self.world.run(self.hands.reader.sight(row))
-            assert seen == self.world.run(self.hands.reader.sight(row))
+            seen = self.world.run(self.hands.reader.build_model_context(row))
+            assert seen == self.world.run(self.hands.reader.build_model_context(row))
             assert len({each.item_id for each in seen.items}) == len(seen.items)
             stored = {f"{line.thread_id}.{line.ordinal}": line for line in self.reach(row)}
             for each in seen.items[1:]:
@@ -298,17 +300,17 @@ class ThreadMachine(RuleBasedStateMachine):
         """What is accepted or running in the table of turns is what the threads have before them."""
         for name in self.threads:
             row = self.row(name)
-            before = [row.turn_id, *row.queued] if row.turn_id else row.queued
+            before = [row.turn_id, *row.queued_turn_ids] if row.turn_id else row.queued_turn_ids
             for turn in before:
                 assert self.world.rows("thread_turn", turn_id=turn)[0][2] not in ("completed", "failed", "interrupted")
             assert row.open == bool(before) and not (row.closed and before)
 
-    def lines(self, thread_id: str, upto: int) -> list[Line]:
+    def lines(self, thread_id: str, upto: int) -> list[LogEntryRow]:
         """The lines of a log."""
         rows = self.world.rows("thread_entries_after", thread_id=thread_id, after=0, upto=upto, count=_ALL)
-        return [Line(*each) for each in rows]
+        return [LogEntryRow(*each) for each in rows]
 
-    def reach(self, row: Thread) -> list[Line]:
+    def reach(self, row: Thread) -> list[LogEntryRow]:
         """The lines that a thread may see: its own, and up to the cut those of whom it goes on from."""
         found = self.lines(row.thread_id, _ALL)
         while row.fork_id is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import NoAnswer
+from molecule_core.client.api import NoAnswerError
 from proofs.harness.ports import free_port
 from tests.approvals.falling import BEFORE, BEHIND, COMMIT
 from tests.journeys.patience import bounded
@@ -57,7 +57,7 @@ class Place:
     async def falls(self, moment: str, at: str, server: Process, work: Call) -> None:
         """The server dies of this work at a point; who asked it has no answer."""
         self._fall.write_text(f"{moment}|{at}")
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoAnswerError):
             await bounded(work())
         assert await server.ended() == -9, server.said
 

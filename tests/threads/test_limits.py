@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.client.api import Api
-from molecule_core.ground.limits import Limits
-from molecule_core.wire.threadlog import AgentMessage
+from molecule_core.client.api import ApiClient
+from molecule_core.common.limits import Limits
+from molecule_core.wire.schemas.thread_log import AgentMessageEntry
 from tests.clocks import FakeClock
 from tests.journeys.livewire import journal_of, token_of
 from tests.journeys.patience import bounded, refused
@@ -41,7 +41,7 @@ _INVALID = (422, "invalid_field")
 Case = Callable[[House, Seat], Awaitable[None]]
 
 
-async def act(api: Api, thread: Item, verb: str, call_id: str, **body: Any) -> Item:
+async def act(api: ApiClient, thread: Item, verb: str, call_id: str, **body: Any) -> Item:
     """A call of a collaboration tool."""
     said = {"call_id": call_id, **body}
     return dict((await bounded(api.post(f"/threads/{thread['thread_id']}/agents/{verb}", said)))["call"])
@@ -179,7 +179,7 @@ async def input_bytes(house: House, seat: Seat) -> None:
 
 async def entry_bytes(house: House, seat: Seat) -> None:
     engine = await runs(seat, await house.starts(seat, input="Go"))
-    empty = len(msgspec.json.encode(AgentMessage("")))
+    empty = len(msgspec.json.encode(AgentMessageEntry("")))
     await engine.adds(said("x" * (700 - empty)))
     assert await code(engine.adds(said("x" * (701 - empty)))) == _INVALID
 
@@ -187,7 +187,7 @@ async def entry_bytes(house: House, seat: Seat) -> None:
 async def event_bytes(house: House, seat: Seat) -> None:
     thread = await house.starts(seat, input="Go")
     engine = await runs(seat, thread)
-    empty = len(msgspec.json.encode(AgentMessage("")))
+    empty = len(msgspec.json.encode(AgentMessageEntry("")))
     for size in (300, 301):
         await engine.adds(said("x" * (size - empty)))
     events = await journal_of(house.server, await token_of(house.server))

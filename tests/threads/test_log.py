@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 
 from molecule_core.client.api import ApiError
-from molecule_core.ground.clock import others_first
-from molecule_core.store.pruning import deletion
-from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.threads.fold import folded
-from molecule_core.threads.model import UNFOLDED, Line, Thread, thread_key
-from molecule_core.threads.pruning import _WITH_A_THREAD
-from molecule_core.threads.waiting import held
-from molecule_core.wire.threadlog import entry_of
+from molecule_core.common.clock import yield_to_others
+from molecule_core.store.retention import deletion_command
+from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.threads.fold import fold_entries
+from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, thread_wake_key
+from molecule_core.threads.retention import _DELETE_STATEMENTS
+from molecule_core.threads.waits import is_over_within
+from molecule_core.wire.schemas.thread_log import decode_entry
 from tests.clocks import FakeClock
 from tests.requirements import requirement
 from tests.running import Running
@@ -31,15 +31,15 @@ async def _rows(server: Running) -> list[Thread]:
     for seat in server.server.registry.workspaces():
         wish = {"workspace_id": seat.id, "state": None, "is_open": None, "before_at": 1 << 61, "before_id": ""}
         page = {"count": 1000, "page_bytes": 1 << 40}
-        found += [Thread.of(row[:-1]) for row in await store.rows("threads_of_workspace", {**wish, **page})]
+        found += [Thread.from_row(row[:-1]) for row in await store.rows("threads_of_workspace", {**wish, **page})]
     return found
 
 
 async def _refold(server: Running, thread: Thread) -> Thread:
     wish = {"thread_id": thread.thread_id, "after": 0, "upto": 1 << 61, "count": 100_000}
-    lines = [Line(*row) for row in await server.server.store.rows("thread_entries_after", wish)]
+    lines = [LogEntryRow(*row) for row in await server.server.store.rows("thread_entries_after", wish)]
     assert [each.ordinal for each in lines] == list(range(1, len(lines) + 1))
-    return folded((entry_of(each.body), each.at) for each in lines)
+    return fold_entries((decode_entry(each.body), each.at) for each in lines)
 
 
 async def _move(chance: random.Random, house: House, engines: dict[str, Engine], move: str) -> None:
@@ -100,7 +100,7 @@ async def test_whatever_comes_the_fold_of_each_log_is_the_row_that_is_kept(house
     assert len(rows) > 3
     for row in rows:
         again = await _refold(house.server, row)
-        kept = {name: getattr(row, name) for name in Thread.__struct_fields__ if name not in UNFOLDED}
+        kept = {name: getattr(row, name) for name in Thread.__struct_fields__ if name not in UNFOLDED_COLUMNS}
         assert {name: getattr(again, name) for name in kept} == kept
 
 
@@ -197,8 +197,8 @@ async def test_a_wait_for_an_agent_that_goes_is_an_error_and_no_end(house: House
 async def _retention_takes(house: House, thread_id: str) -> None:
     """As retention does, before its time; who waits is rung by the next change of the thread."""
     store = house.server.server.store
-    await store.run(deletion("", [(name, {"thread_id": thread_id}) for name in _WITH_A_THREAD]))
-    house.server.server.wakeups.ring([thread_key(thread_id)])
+    await store.run(deletion_command("", [(name, {"thread_id": thread_id}) for name in _DELETE_STATEMENTS]))
+    house.server.server.wakeups.notify([thread_wake_key(thread_id)])
 
 
 # -- the race ----------------------------------------------------------------------------------------------------------
@@ -207,52 +207,52 @@ async def _retention_takes(house: House, thread_id: str) -> None:
 class _Race:
     """A thread that ends at a moment of chance while somebody begins to wait for it."""
 
-    def __init__(self, seed: int, wakeups: Wakeups) -> None:
+    def __init__(self, seed: int, wakeups: Notifier) -> None:
         self.chance = random.Random(seed)
         self.wakeups = wakeups
         self.ended = False
 
     async def pause(self) -> None:
         for _ in range(self.chance.randrange(4)):
-            await others_first()
+            await yield_to_others()
 
     async def end(self) -> None:
         await self.pause()
         self.ended = True
         await self.pause()
-        self.wakeups.ring(["thread:x"])
+        self.wakeups.notify(["thread:x"])
 
-    async def look(self) -> Look[bool]:
+    async def look(self) -> Poll[bool]:
         await self.pause()
         found = self.ended
         await self.pause()
-        return Look(True if found else None)
+        return Poll(True if found else None)
 
     async def careless(self) -> bool:
         """The control: looks first, and subscribes then."""
-        if (await self.look()).found:
+        if (await self.look()).result:
             return True
         first = True
 
-        async def only_when_rung() -> Look[bool]:
+        async def only_when_rung() -> Poll[bool]:
             nonlocal first
             if first:
                 first = False
-                return Look(None)
+                return Poll(None)
             return await self.look()
 
-        return await held(self.wakeups, ["thread:x"], only_when_rung, 5)
+        return await is_over_within(self.wakeups, ["thread:x"], only_when_rung, 5)
 
 
 async def _lost(seeds: range, *, careless: bool) -> int:
     clock, lost = FakeClock(), 0
     for seed in seeds:
-        race = _Race(seed, Wakeups(clock))
-        work = race.careless() if careless else held(race.wakeups, ["thread:y", "thread:x"], race.look, 5)
+        race = _Race(seed, Notifier(clock))
+        work = race.careless() if careless else is_over_within(race.wakeups, ["thread:y", "thread:x"], race.look, 5)
         waiting = asyncio.ensure_future(work)
         await race.end()
         for _ in range(24):
-            await others_first()
+            await yield_to_others()
         lost += not waiting.done()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

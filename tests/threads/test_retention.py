@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.speaking import Speaker
-from molecule_core.ground.clock import DAY
-from molecule_core.ground.limits import Limits
-from molecule_core.wire.collaborating import session_of
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.common.clock import DAY
+from molecule_core.common.limits import Limits
+from molecule_core.tools.runners.collaboration_tools import session_thread
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
@@ -36,7 +36,7 @@ async def house(engine: Kind, place: str, tmp_path: Path, clock: FakeClock) -> A
 async def pruned(house: House) -> int:
     """One whole round, which begins now; how many threads it took."""
     retention, found = house.server.server._retention, 0
-    async for batch in retention._batches(retention.before):
+    async for batch in retention._all_batches(retention.cutoff):
         if batch.command is not None:
             await bounded(house.server.server.store.run(batch.command))
             found += batch.rows if batch.what == "threads" else 0
@@ -78,7 +78,7 @@ async def close(house: House, thread: Item) -> None:
 class Counting:
     """Speaks, and counts the answers."""
 
-    def __init__(self, speaks: Speaker) -> None:
+    def __init__(self, speaks: RetryingRequester) -> None:
         self._speaks = speaks
         self.count = 0
 
@@ -95,7 +95,7 @@ async def sessions_in_a_row(house: House, seat: Seat, speaks: Any, count: int) -
     for number in range(count):
         if number:
             await close(house, found[-1])
-        found.append({"thread_id": await bounded(session_of(speaks, seat.id))})
+        found.append({"thread_id": await bounded(session_thread(speaks, seat.id))})
     return found
 
 
@@ -149,7 +149,7 @@ async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(hous
         await close(house, each)
     await house.clock.advance(_A_WEEK + 1)
     retention, sizes = house.server.server._retention, list[int]()
-    async for batch in retention._batches(retention.before):
+    async for batch in retention._all_batches(retention.cutoff):
         if batch.what == "threads" and batch.command is not None:
             if not sizes:
                 await bounded(house.person.post(f"/threads/{kept['thread_id']}/resume", {}))
@@ -169,31 +169,31 @@ async def test_closed_sessions_go_and_the_one_in_use_is_found_all_the_same(
     house: House, engine: Kind, place: str
 ) -> None:
     ops = await house.server.seat("Ops")
-    speaks = Speaker(ops.api, clock=house.clock, randomness=SeededRandomness())
+    speaks = RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness())
     sessions = await sessions_in_a_row(house, ops, speaks, 4)
     gone = [each["thread_id"] for each in sessions[:-1]]
     # The middle one is taken up for a while: so it is the last of the three to go, out of its place in the row.
     await bounded(house.person.post(f"/threads/{gone[1]}/resume", {}))
-    assert await bounded(session_of(speaks, ops.id)) == gone[1], "the first open one"
+    assert await bounded(session_thread(speaks, ops.id)) == gone[1], "the first open one"
     await house.clock.advance(_A_WEEK + 1)
     assert await pruned(house) == 2, "the first and the third"
     await close(house, sessions[1])
-    assert await bounded(session_of(speaks, ops.id)) == sessions[-1]["thread_id"]
+    assert await bounded(session_thread(speaks, ops.id)) == sessions[-1]["thread_id"]
     await house.clock.advance(_A_WEEK + 1)
     assert await pruned(house) == 1
-    assert await bounded(session_of(speaks, ops.id)) == sessions[-1]["thread_id"]
+    assert await bounded(session_thread(speaks, ops.id)) == sessions[-1]["thread_id"]
     assert not any((await rows_of(engine, place, gone)).values())
     assert (await rows_of(engine, place, [sessions[-1]["thread_id"]]))["thread_keys"] == 1, "and none is left behind"
     await close(house, sessions[-1])
     await house.clock.advance(_A_WEEK + 1)
     assert await pruned(house) == 1
-    assert await bounded(session_of(speaks, ops.id)) not in [each["thread_id"] for each in sessions]
+    assert await bounded(session_thread(speaks, ops.id)) not in [each["thread_id"] for each in sessions]
 
 
 @requirement("TH23", "TH10")
 async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kind, place: str) -> None:
     ops = await house.server.seat("Ops")
-    speaks = Speaker(ops.api, clock=house.clock, randomness=SeededRandomness())
+    speaks = RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness())
     *closed, last = [each["thread_id"] for each in await sessions_in_a_row(house, ops, speaks, 4)]
     # What a caller has called its own thread is no place behind a session, whatever it looks like.
     own = await house.starts(ops)
@@ -202,18 +202,18 @@ async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kin
     await house.clock.advance(_A_WEEK + 1)
     assert await pruned(house) == 4
     assert not any((await rows_of(engine, place, closed)).values())
-    assert await bounded(session_of(speaks, ops.id)) == last
+    assert await bounded(session_thread(speaks, ops.id)) == last
     assert (await house.starts(ops, key=f"session:{own['thread_id']}"))["thread_id"] == other["thread_id"]
 
 
 @requirement("TH10")
 async def test_a_session_is_found_by_one_question_however_many_were_closed(house: House) -> None:
     ops = await house.server.seat("Ops")
-    asked = Counting(Speaker(ops.api, clock=house.clock, randomness=SeededRandomness()))
+    asked = Counting(RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness()))
     (last,) = (await sessions_in_a_row(house, ops, asked, 6))[-1:]
     asked.count = 0
-    assert await bounded(session_of(asked, ops.id)) == last["thread_id"]
+    assert await bounded(session_thread(asked, ops.id)) == last["thread_id"]
     assert asked.count == 1
     await close(house, last)
-    assert await bounded(session_of(asked, ops.id)) != last["thread_id"]
+    assert await bounded(session_thread(asked, ops.id)) != last["thread_id"]
     assert asked.count == 3, "the closed one, and the fresh one"

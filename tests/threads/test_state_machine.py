@@ -21,15 +21,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from molecule_core.ground.clock import SECOND
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import SECOND
+from molecule_core.common.limits import Limits
+from molecule_core.server.thread_services import ThreadServices
 from molecule_core.store.queries import Query
-from molecule_core.threads.bases import base_of
-from molecule_core.threads.hands import Threads
-from molecule_core.threads.model import Mail, Setup, Thread
-from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Author, TextInput, entry_of
-from molecule_core.wire.threads import AgentCall, Append, EndTurn
+from molecule_core.threads.base_instructions import make_base_instructions
+from molecule_core.threads.model import Mail, Thread, ThreadSettings
+from molecule_core.wire.schemas import thread_log as log
+from molecule_core.wire.schemas.thread_log import Author, TextInput, decode_entry
+from molecule_core.wire.schemas.threads import AgentCallBody, AppendEntriesBody, EndTurnBody
 from tests.clocks import START
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
@@ -53,7 +53,7 @@ class ThreadStage:
     def __init__(self, world: World) -> None:
         self.world = world
         clock, ids = world.clock, world.ids
-        self.hands = Threads(world.store, world.org, world.wakeups, clock=clock, ids=ids, limits=LIMITS)
+        self.hands = ThreadServices(world.store, world.org, world.wakeups, clock=clock, ids=ids, limits=LIMITS)
 
 
 class TalkMachine(RuleBasedStateMachine):
@@ -62,9 +62,9 @@ class TalkMachine(RuleBasedStateMachine):
     def __init__(self, stage: ThreadStage) -> None:
         super().__init__()
         self.world, self.hands = stage.world, stage.hands
-        self.seat = self.world.org.living(self.world.seats(1)[0])
+        self.seat = self.world.org.active_workspace(self.world.seats(1)[0])
         self.model = Talks()
-        self.waits: list[tuple[Talk, AgentCall, Wait]] = []
+        self.waits: list[tuple[Talk, AgentCallBody, Wait]] = []
         self.keys: dict[tuple[str, str], tuple[Turn | None, bool]] = {}
         self.added = set[tuple[str, str]]()
         self.calls = 0
@@ -91,7 +91,7 @@ class TalkMachine(RuleBasedStateMachine):
 
     def row(self, talk: Talk) -> Thread:
         """A thread as it is kept."""
-        found: Thread = self.world.run(self.hands.reader.one(talk.id))
+        found: Thread = self.world.run(self.hands.reader.get_thread(talk.id))
         return found
 
     def some(self, *, running: bool) -> list[Talk]:
@@ -103,10 +103,10 @@ class TalkMachine(RuleBasedStateMachine):
         found = among or self.model.all
         return found[-1 - which % len(found)]
 
-    def call(self, **given: Any) -> AgentCall:
+    def call(self, **given: Any) -> AgentCallBody:
         """A call that nobody has made before."""
         self.calls += 1
-        return AgentCall(call_id=f"call {self.calls}", **given)
+        return AgentCallBody(call_id=f"call {self.calls}", **given)
 
     # -- people --------------------------------------------------------------------------------------------------------
 
@@ -122,8 +122,8 @@ class TalkMachine(RuleBasedStateMachine):
     def start(self, says: bool) -> None:
         """A thread starts, with input or without."""
         texts = [TextInput("Go")] if says else []
-        base = base_of("Be kind.", "override", "given on start")
-        made = self.world.run(self.hands.writer.start(self.seat, base, Setup(), by=ANN, texts=texts))
+        base = make_base_instructions("Be kind.", "override", "given on start")
+        made = self.world.run(self.hands.writer.start(self.seat, base, ThreadSettings(), by=ANN, texts=texts))
         talk = Talk(made.thread_id, None, "root", "wake")
         self.model.all.append(talk)
         if says:
@@ -135,7 +135,9 @@ class TalkMachine(RuleBasedStateMachine):
     def say(self, which: int, mode: str, key: str | None) -> None:
         """The person says something, perhaps twice under one name."""
         talk = self.one(which)
-        found = self.does(self.hands.writer.turn(self.row(talk), [TextInput("and")], by=ANN, mode=mode, key=key))
+        found = self.does(
+            self.hands.writer.submit_input(self.row(talk), [TextInput("and")], by=ANN, mode=mode, key=key)
+        )
         known = self.keys.get((talk.id, key or ""))
         if known is not None:
             assert known[0] is not None
@@ -183,7 +185,7 @@ class TalkMachine(RuleBasedStateMachine):
     def resume(self, which: int) -> None:
         """It is taken up again."""
         talk = self.one(which, [each for each in self.model.all if each.closed])
-        self.world.run(self.hands.writer.resume(self.row(talk), ANN, Setup()))
+        self.world.run(self.hands.writer.resume(self.row(talk), ANN, ThreadSettings()))
         self.model.resume(talk)
 
     @precondition(lambda self: len(self.roots()) < 3)
@@ -191,7 +193,7 @@ class TalkMachine(RuleBasedStateMachine):
     def fork(self, which: int) -> None:
         """Another thread goes on from it, and has nothing to do."""
         source = self.row(self.one(which))
-        work = self.hands.writer.fork(source, self.seat, Setup(), position=None, nickname="", key=None)
+        work = self.hands.writer.fork(source, self.seat, ThreadSettings(), position=None, nickname="", key=None)
         made = self.does(work)
         if not isinstance(made, type):  # (one that has no base instructions yet cannot be gone on from)
             self.model.all.append(Talk(made.thread_id, None, "root", "wake"))
@@ -205,7 +207,7 @@ class TalkMachine(RuleBasedStateMachine):
 
     def claims(self, talk: Talk, owner: str) -> None:
         """An engine takes this one, if nobody else has it."""
-        found = self.does(self.hands.engines.claim(self.row(talk), owner))
+        found = self.does(self.hands.engine_writer.claim(self.row(talk), owner))
         if self.taken(found, meant=talk.may_be_claimed(owner, self.now)):
             talk.claimed(owner, self.now)
             assert found.generation == talk.generation
@@ -215,7 +217,9 @@ class TalkMachine(RuleBasedStateMachine):
         """An engine lets one go."""
         talk = self.one(which)
         generation = talk.generation - late
-        if self.taken(self.does(self.hands.engines.release(self.row(talk), generation)), meant=talk.holds(generation)):
+        if self.taken(
+            self.does(self.hands.engine_writer.release(self.row(talk), generation)), meant=talk.holds(generation)
+        ):
             talk.owner, talk.until = None, 0
 
     @precondition(lambda self: self.some(running=False))
@@ -228,7 +232,7 @@ class TalkMachine(RuleBasedStateMachine):
         turn = talk.queue[min(place, len(talk.queue) - 1)]
         generation = talk.generation - late
         may = talk.holds(generation) and talk.running is None and turn is talk.queue[0]
-        if self.taken(self.does(self.hands.engines.begin(self.row(talk), turn.id, generation)), meant=may):
+        if self.taken(self.does(self.hands.engine_writer.begin_turn(self.row(talk), turn.id, generation)), meant=may):
             talk.begins(self.now)
 
     @precondition(lambda self: self.some(running=True))
@@ -238,7 +242,7 @@ class TalkMachine(RuleBasedStateMachine):
         talk = self.one(which, self.some(running=True))
         generation = talk.generation - late
         assert talk.running is not None
-        found = self.does(self.hands.engines.begin(self.row(talk), talk.running.id, generation))
+        found = self.does(self.hands.engine_writer.begin_turn(self.row(talk), talk.running.id, generation))
         if self.taken(found, meant=talk.holds(generation)):
             talk.looks(self.now)
 
@@ -259,8 +263,10 @@ class TalkMachine(RuleBasedStateMachine):
 
     def adds(self, talk: Talk, turn_id: str, generation: int, key: str | None) -> None:
         """A line of an engine."""
-        said = Append(generation=generation, turn_id=turn_id, entries=[log.AgentMessage("well")], key=key)
-        found = self.does(self.hands.engines.append(self.row(talk), said))
+        said = AppendEntriesBody(
+            generation=generation, turn_id=turn_id, entries=[log.AgentMessageEntry("well")], key=key
+        )
+        found = self.does(self.hands.engine_writer.append_entries(self.row(talk), said))
         if not self.taken(found, meant=talk.holds(generation)):
             return
         runs = talk.running is not None and talk.running.id == turn_id
@@ -279,14 +285,16 @@ class TalkMachine(RuleBasedStateMachine):
         generation = talk.generation - late
         assert talk.running is not None
         error, final = "no" if how == "failed" else None, f"done {talk.ends}" if how == "completed" else None
-        said = EndTurn(generation=generation, status=how, error=error, final=final)
+        said = EndTurnBody(generation=generation, status=how, error=error, final=final)
         turn = talk.running
-        found = self.does(self.hands.engines.end(self.row(talk), turn.id, said))
+        found = self.does(self.hands.engine_writer.end_turn(self.row(talk), turn.id, said))
         if self.taken(found, meant=talk.holds(generation)):
             self.model.end(talk, turn, how, error or final or "")
             talk.until = self.now + LEASE_SECONDS
             before = self.row(talk)
-            assert self.does(self.hands.engines.end(before, turn.id, said)) == before, "again changes nothing"
+            assert self.does(self.hands.engine_writer.end_turn(before, turn.id, said)) == before, (
+                "again changes nothing"
+            )
 
     @rule(seconds=st.sampled_from([1, 59, 61]))
     def pass_time(self, seconds: int) -> None:
@@ -304,17 +312,19 @@ class TalkMachine(RuleBasedStateMachine):
         talk = self.one(which)
         given = self.call(task_name=name, message="Dig.", wake=wake)
         meant = self.model.may_spawn(talk, name)
-        made = self.does(self.hands.agents.spawn(self.row(talk), given))
+        made = self.does(self.hands.agent_writer.spawn(self.row(talk), given))
         if self.taken(made, meant=meant):
             self.model.spawn(talk, made.new_thread_id, name, wake)
-            assert self.does(self.hands.agents.spawn(self.row(talk), given)) == made, "the same call has the same end"
+            assert self.does(self.hands.agent_writer.spawn(self.row(talk), given)) == made, (
+                "the same call has the same end"
+            )
 
     @rule(which=which, other=which, verb=st.sampled_from(["send", "followup", "followup"]))
     def write(self, which: int, other: int, verb: str) -> None:
         """It writes to another one, perhaps so that it wakes."""
         talk, target, wakes = self.one(which), self.one(other), verb == "followup"
         meant = self.model.may_write(talk, target, wakes=wakes)
-        work = getattr(self.hands.agents, verb)(self.row(talk), self.call(target=target.id, message="More."))
+        work = getattr(self.hands.agent_writer, verb)(self.row(talk), self.call(target=target.id, message="More."))
         if self.taken(self.does(work), meant=meant):
             self.model.write(talk, target, wakes=wakes)
 
@@ -328,7 +338,7 @@ class TalkMachine(RuleBasedStateMachine):
         """It stops one of its own, or takes it up again; nobody else's."""
         talk, target = self.one(which), self.one(other)
         given = self.call(target=target.id, descendants=below)
-        work = getattr(self.hands.agents, verb)(self.row(talk), given)
+        work = getattr(self.hands.agent_writer, verb)(self.row(talk), given)
         if not self.taken(self.does(work), meant=target.is_below(talk)):
             return
         if verb == "resume":
@@ -348,7 +358,7 @@ class TalkMachine(RuleBasedStateMachine):
         talk = self.one(which)
         targets = list(dict.fromkeys(self.one(each) for each in others))
         given = self.call(targets=[each.id for each in targets], mode=mode, timeout=seconds)
-        found = self.does(self.hands.waits.wait(self.row(talk), given))
+        found = self.does(self.hands.waits.wait_for_agents(self.row(talk), given))
         if self.taken(found, meant=talk not in targets):
             wait = talk.waits[given.call_id] = self.model.wait(talk, targets, mode, self.now + seconds)
             self.waits.append((talk, given, wait))
@@ -359,7 +369,7 @@ class TalkMachine(RuleBasedStateMachine):
     def wait_again(self, back: int) -> None:
         """It asks again how its wait stands."""
         talk, given, wait = self.waits[-min(back, len(self.waits))]
-        self.looks(self.does(self.hands.waits.wait(self.row(talk), given)), talk, wait)
+        self.looks(self.does(self.hands.waits.wait_for_agents(self.row(talk), given)), talk, wait)
 
     def looks(self, found: Any, talk: Talk, wait: Wait) -> None:
         """What a wait is answered."""
@@ -379,12 +389,12 @@ class TalkMachine(RuleBasedStateMachine):
         for talk in self.model.all:
             row = self.row(talk)
             before = [talk.running, *talk.queue] if talk.running is not None else talk.queue
-            ids = [row.turn_id, *row.queued] if row.turn_id else row.queued
+            ids = [row.turn_id, *row.queued_turn_ids] if row.turn_id else row.queued_turn_ids
             assert len(before) == len(ids)
             for turn, id_ in zip(before, ids, strict=True):
                 turn.id = turn.id or str(id_)
             assert stand_of(row) == meant_of(talk)
-            self.check_mail(talk, [Mail.of(each) for each in mails[talk.root.id]])
+            self.check_mail(talk, [Mail.from_row(each) for each in mails[talk.root.id]])
             assert self.words(talk) == talk.log
 
     def roots(self) -> list[str]:
@@ -402,12 +412,12 @@ class TalkMachine(RuleBasedStateMachine):
         """What stands in its log that its model reads or has said."""
         rows = self.world.rows("thread_entries_after", thread_id=talk.id, after=0, upto=_ALL, count=_ALL)
         said = list[str]()
-        for entry in [entry_of(each[4]) for each in rows]:
-            if isinstance(entry, log.UserMessage):
+        for entry in [decode_entry(each[4]) for each in rows]:
+            if isinstance(entry, log.UserMessageEntry):
                 said.append(f"user: {entry.text}")
-            elif isinstance(entry, log.PeerMessage):
+            elif isinstance(entry, log.PeerMessageEntry):
                 said.append(f"{entry.mail_type} of {entry.author}: {entry.text}")
-            elif isinstance(entry, log.AgentMessage):
+            elif isinstance(entry, log.AgentMessageEntry):
                 said.append(entry.text)
         return said
 
@@ -416,8 +426,17 @@ def stand_of(row: Thread) -> tuple[Any, ...]:
     """How a thread stands, as it is kept."""
     until = (row.owner_until - START) // SECOND if row.owner is not None else 0
     return (
-        *(row.path, row.status, row.message, row.turn_id, row.queued, bool(row.open), bool(row.closed), row.ends),
-        *(row.generation, row.owner, until, row.waiting),
+        *(
+            row.path,
+            row.status,
+            row.message,
+            row.turn_id,
+            row.queued_turn_ids,
+            bool(row.open),
+            bool(row.closed),
+            row.ends,
+        ),
+        *(row.generation, row.owner, until, row.wait_call_ids),
     )
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.store.pruning import deletion
-from molecule_core.threads import waiting
+from molecule_core.store.retention import deletion_command
+from molecule_core.threads import waits
 from tests.journeys.patience import bounded, eventually
 from tests.requirements import requirement
 from tests.threads.house import Engine, House, Item
@@ -45,7 +45,7 @@ async def timers(house: House) -> list[Any]:
 
 async def gone(house: House, thread_id: str) -> None:
     """Its row is not there any more."""
-    await house.server.server.store.run(deletion("", [("forget_thread", {"thread_id": thread_id})]))
+    await house.server.server.store.run(deletion_command("", [("forget_thread", {"thread_id": thread_id})]))
 
 
 @requirement("TH8", "TH9")
@@ -59,7 +59,7 @@ async def test_a_wait_that_nobody_asks_for_again_ends_at_its_deadline(house: Hou
     assert (await house.reads(thread))["active_flags"] == []
     assert await timers(house) == []
     # It is rung once more, and too late: nothing comes of it.
-    await house.server.server.threads.waits.on_due(key)
+    await house.server.server.thread_services.waits.on_due(key)
     assert await ends(house, thread) == [end]
     assert await timers(house) == []
 
@@ -69,7 +69,7 @@ async def test_a_wait_that_is_lost_or_whose_thread_is_gone_is_given_up_by_its_ti
     _, thread = await asked_once(house, _LONGER_THAN_A_REQUEST)
     server = house.server.server
     ((_, key, _),) = await timers(house)
-    await server.threads.waits.on_due(key.replace(thread["thread_id"], "gone"))
+    await server.thread_services.waits.on_due(key.replace(thread["thread_id"], "gone"))
     assert await ends(house, thread) == []
     one = (await house.reads(thread, "/tree"))["threads"][1]["thread_id"]
     await gone(house, one)
@@ -197,7 +197,7 @@ async def test_a_request_that_finds_the_end_of_the_timer_has_told_it(
         await eventually(lambda: ends(house, thread), bool)
         return True
 
-    monkeypatch.setattr(waiting, "held", held_up)
+    monkeypatch.setattr(waits, "is_over_within", held_up)
     assert await answered(house, ops.api, thread, "w") == [("ended", "the answer")]
     assert await letters(house, thread) == ["delivered"]
     assert len(await ends(house, thread)) == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.ground.limits import Limits
+from molecule_core.common.limits import Limits
 from tests.journeys.patience import bounded
 from tests.journeys.seats import remove
 from tests.requirements import requirement

@@ -71,4 +71,4 @@ async def test_who_waits_for_work_is_woken_when_the_first_claim_of_another_engin
 
 async def _asleep(server: Running) -> int:
     """How many have looked, and wait."""
-    return server.server.wakeups.asleep
+    return server.server.wakeups.sleeping

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.tools.spec import ToolError
 from tests.tools.delegated import Board
 
 _STATUS = {"not_found": 404, "delegation_limit": 429, "talk_denied": 403}

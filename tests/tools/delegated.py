@@ -1,22 +1,22 @@
 """The routes of delegations as the walks of the tools see them, in memory, in a time that tests move. What they are
-held to is `wire/delegations.py`; what the real ones do is shown through real servers."""
+held to is `wire/schemas/delegations.py`; what the real ones do is shown through real servers."""
 
 import asyncio
 from typing import Any
 
 import msgspec
 
-from molecule_core.wire.delegations import (
-    Delegated,
-    DelegationFact,
-    DelegationFull,
+from molecule_core.tools.spec import ToolError
+from molecule_core.wire.schemas.delegations import (
+    DelegateResponse,
+    DelegationDetail,
     DelegationItem,
-    Progress,
-    TreeNode,
-    TreeSeconds,
-    TreeSums,
+    DelegationProgress,
+    DelegationTimelineEntry,
+    DelegationTreeNode,
+    TreeDurations,
+    TreeTotals,
 )
-from molecule_core.wire.toolspec import ToolError
 from tests.clocks import FakeClock
 
 TASK, PART = "01900000-0000-7000-8000-0000000000d1", "01900000-0000-7000-8000-0000000000d2"
@@ -35,17 +35,17 @@ def item(**told: Any) -> DelegationItem:
     return DelegationItem(**{**usual, **told})
 
 
-def full(one: DelegationItem, timeline: tuple[DelegationFact, ...] = (), earlier: int = 0) -> DelegationFull:
+def full(one: DelegationItem, timeline: tuple[DelegationTimelineEntry, ...] = (), earlier: int = 0) -> DelegationDetail:
     """All about a delegation."""
-    shared = set(TreeNode.__struct_fields__) & set(DelegationItem.__struct_fields__)
+    shared = set(DelegationTreeNode.__struct_fields__) & set(DelegationItem.__struct_fields__)
 
-    def node(each: DelegationItem, children: list[TreeNode]) -> TreeNode:
+    def node(each: DelegationItem, children: list[DelegationTreeNode]) -> DelegationTreeNode:
         members = {name: getattr(each, name) for name in shared}
-        sums = TreeSums(1 + len(children), 1, 0, 0, 0)
-        return TreeNode(**members, own_seconds=TreeSeconds(0, 0), subtree=sums, children=children)
+        sums = TreeTotals(1 + len(children), 1, 0, 0, 0)
+        return DelegationTreeNode(**members, own_seconds=TreeDurations(0, 0), subtree=sums, children=children)
 
     below = item(delegation_id=PART, source_id="peer", source_name="Peer", target_id="aide", target_name="Aide")
-    return DelegationFull(
+    return DelegationDetail(
         delegation=one,
         task="Make tea",
         result=one.result,
@@ -66,9 +66,9 @@ class Board:
         self.status, self.phase = "queued", "waiting"
         self.told: dict[str, Any] = {}
         """More members of the receipt."""
-        self.timeline: tuple[DelegationFact, ...] = ()
+        self.timeline: tuple[DelegationTimelineEntry, ...] = ()
         self.earlier = 0
-        self.progress: Progress | None = None
+        self.progress: DelegationProgress | None = None
         self.queue_position: int | None = None
         self.friends: dict[str, bool | ToolError] = {}
         """Which workspaces may talk to the target."""
@@ -153,9 +153,9 @@ class Board:
         )
 
     def _receipt(self, status: str) -> Any:
-        members = {name: value for name, value in self.told.items() if name in Delegated.__struct_fields__}
+        members = {name: value for name, value in self.told.items() if name in DelegateResponse.__struct_fields__}
         settled = self.status in _ENDED
-        receipt = Delegated(
+        receipt = DelegateResponse(
             delegation_id=TASK,
             status=status,
             target_id=self.target,

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from molecule_core.agent.speaking import Speaker
-from molecule_core.client.calling import Caller
-from molecule_core.client.claiming import Seat
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids
-from molecule_core.wire.tools import find
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.client.claims import ActingWorkspace
+from molecule_core.client.tool_runner import ToolRunner
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.tools.registry import find_tool
 from tests import running
 from tests.clocks import SeededRandomness
 
@@ -17,16 +17,19 @@ class Sitting:
 
     def __init__(self, *seats: running.Seat, url: str = "", lease: int = 300) -> None:
         clock, dice = SystemClock(), SeededRandomness(len(seats))
-        self.caller = Caller(
-            [Seat(seat.id, url, Speaker(seat.api, clock=clock, randomness=dice)) for seat in seats],
+        self.caller = ToolRunner(
+            [
+                ActingWorkspace(seat.id, url, RetryingRequester(seat.api, clock=clock, randomness=dice))
+                for seat in seats
+            ],
             clock=clock,
-            ids=Ids(clock, dice),
+            ids=IdGenerator(clock, dice),
             runtime="test",
             version="0",
             lease=lease,
         )
 
     async def __call__(self, tool: str, *, key: str = "", **given: Any) -> Any:
-        spec = find(tool)
+        spec = find_tool(tool)
         assert spec is not None
-        return await self.caller.call(spec, spec.arguments(given), key=key)
+        return await self.caller.call(spec, spec.parse_arguments(given), key=key)

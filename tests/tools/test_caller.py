@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.client.api import Api
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import Local, Route, ToolError
+from molecule_core.client.api import ApiClient
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import LocalCall, RouteCall, ToolError
 from tests.journeys.patience import bounded, until_waiting
 from tests.requirements import requirement
 from tests.running import Running
@@ -22,7 +22,7 @@ async def refusal(call: Any) -> ToolError:
     return refused.value
 
 
-async def chat(api: Api, workspace_id: str) -> list[tuple[str, str]]:
+async def chat(api: ApiClient, workspace_id: str) -> list[tuple[str, str]]:
     """What was said between a workspace and its people."""
     page = await api.get(f"/workspaces/{workspace_id}/chat-history")
     return [(line["role"], line["content"]) for line in page["messages"]]
@@ -33,8 +33,8 @@ async def chat(api: Api, workspace_id: str) -> list[tuple[str, str]]:
 
 @requirement("G1", "G5")
 async def test_every_route_of_the_registry_is_a_route_of_the_server(server: Running) -> None:
-    offered = {(route.method, route.path) for route in server.server.routes.rows}
-    asked = {(spec.call.method, spec.call.path) for spec in TOOLS if isinstance(spec.call, Route)}
+    offered = {(route.method, route.path) for route in server.server.routes.routes}
+    asked = {(spec.call.method, spec.call.path) for spec in TOOLS if isinstance(spec.call, RouteCall)}
     known = {(method, path.replace("{id}", "{workspace_id}")) for method, path in offered}
     assert asked - known == set()
 
@@ -42,7 +42,7 @@ async def test_every_route_of_the_registry_is_a_route_of_the_server(server: Runn
 @requirement("G1", "G5")
 async def test_every_other_verb_of_the_registry_can_be_run_here(server: Running) -> None:
     ops = await server.seat()
-    local = {spec.call.name for spec in TOOLS if isinstance(spec.call, Local)}
+    local = {spec.call.name for spec in TOOLS if isinstance(spec.call, LocalCall)}
     assert set(Sitting(ops).caller.local_names) == local
 
 
@@ -302,7 +302,7 @@ async def test_who_one_is_lists_all_seats_and_where_they_are(server: Running) ->
 async def test_a_seat_whose_server_is_away_holds_up_no_other_one(server: Running) -> None:
     ops, lost = await server.seat("Ops"), await server.seat("Lost")
     person = await server.person()
-    async with Api("http://127.0.0.1:9", "t" * 40) as nowhere:
+    async with ApiClient("http://127.0.0.1:9", "t" * 40) as nowhere:
         lost.api = nowhere
         await person.send(ops.id, "hi")
         assert (await Sitting(ops, lost)("wait_for_message", timeout_secs=0))["message"]["text"] == "hi"

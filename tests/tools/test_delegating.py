@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from molecule_core.wire import delegating
-from molecule_core.wire.delegations import DelegationFact, Progress
-from molecule_core.wire.tools import TOOLS, find
-from molecule_core.wire.toolspec import NO_ANSWER, Local, ToolError
+from molecule_core.tools.registry import TOOLS, find_tool
+from molecule_core.tools.runners import delegation_tools
+from molecule_core.tools.spec import NO_ANSWER_CODE, LocalCall, ToolError
+from molecule_core.wire.schemas.delegations import DelegationProgress, DelegationTimelineEntry
 from tests.clocks import FakeClock, settle
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
@@ -32,10 +32,10 @@ class Seated:
 
     async def call(self, tool: str, call: str = "", **given: Any) -> dict[str, Any]:
         """Runs a tool as a host does, that named the call so."""
-        spec = find(tool)
+        spec = find_tool(tool)
         assert spec is not None
-        arguments = spec.arguments(given)
-        return await delegating.run(self.seats, arguments, call, clock=self.clock, progress=self.progress)
+        arguments = spec.parse_arguments(given)
+        return await delegation_tools.run(self.seats, arguments, call, clock=self.clock, progress=self.progress)
 
     async def refused(self, tool: str, **given: Any) -> ToolError:
         """Why a tool was refused."""
@@ -112,7 +112,7 @@ async def test_a_long_wait_goes_slice_by_slice_and_tells_progress_before_each(
     board.queue_position = 2
     waiting = await begun(agent.call("delegate_task", **GIVEN, wait=50))
     await clock.advance(1)
-    board.queue_position, board.progress = None, Progress(current_step="boils water", percent=40)
+    board.queue_position, board.progress = None, DelegationProgress(current_step="boils water", percent=40)
     await clock.advance(20)
     await clock.advance(20)
     await clock.advance(9)
@@ -175,7 +175,7 @@ async def test_a_wait_that_cannot_be_gone_on_with_still_gives_the_receipt(
 
 @requirement("D10")
 async def test_a_wait_goes_on_while_the_server_is_away(agent: Seated, board: Board, clock: FakeClock) -> None:
-    board.refuses["wait"] = ToolError("the server did not answer", NO_ANSWER)
+    board.refuses["wait"] = ToolError("the server did not answer", NO_ANSWER_CODE)
     waiting = await begun(agent.call("delegate_task", **GIVEN, wait=300))
     for seconds in (20, 1, 1):
         await clock.advance(seconds)
@@ -264,8 +264,8 @@ async def test_a_call_that_nobody_names_has_no_key(agent: Seated, board: Board) 
 
 
 def test_progress_is_told_only_to_a_host_that_asks_for_it(agent: Seated) -> None:
-    assert delegating.progress_of(agent.progress, {}) is None
-    assert delegating.progress_of(agent.progress, {"progressToken": 0}) == agent.progress
+    assert delegation_tools.requested_progress(agent.progress, {}) is None
+    assert delegation_tools.requested_progress(agent.progress, {"progressToken": 0}) == agent.progress
 
 
 # -- as whom -----------------------------------------------------------------------------------------------------------
@@ -379,10 +379,10 @@ async def test_a_look_shows_the_state_the_time_line_the_progress_and_the_whole_r
 ) -> None:
     at = "2026-11-22T10:00:00.000000Z"
     board.timeline = (
-        DelegationFact(at, "begun", "pending", "waiting", 0, False, None),
-        DelegationFact(at, "answered", "completed", "ended", 1, True, "too late"),
+        DelegationTimelineEntry(at, "begun", "pending", "waiting", 0, False, None),
+        DelegationTimelineEntry(at, "answered", "completed", "ended", 1, True, "too late"),
     )
-    board.progress = Progress(at, "boils water", ["kettle"], "soon", 40)
+    board.progress = DelegationProgress(at, "boils water", ["kettle"], "soon", 40)
     result = "tea " * 20_000
     board.move("completed", "ended", result=result)
     told = await bounded(agent.call("check_task_status", task_id=TASK, workspace_id="peer"))
@@ -436,13 +436,15 @@ async def test_an_answer_of_another_version_is_said_to_be_one(agent: Seated, boa
 
 @requirement("G1", "G5")
 def test_every_tool_about_delegations_is_one_of_these_walks() -> None:
-    declared = {spec.call.name for spec in TOOLS if isinstance(spec.call, Local)}
-    assert set(delegating.NAMES) <= declared
-    assert [spec.name for spec in TOOLS if spec.name in delegating.NAMES] == list(delegating.NAMES)
+    declared = {spec.call.name for spec in TOOLS if isinstance(spec.call, LocalCall)}
+    assert set(delegation_tools.TOOL_NAMES) <= declared
+    assert [spec.name for spec in TOOLS if spec.name in delegation_tools.TOOL_NAMES] == list(
+        delegation_tools.TOOL_NAMES
+    )
 
 
 async def test_what_is_no_tool_about_delegations_is_not_run(agent: Seated) -> None:
-    spec = find("inbox_peek")
+    spec = find_tool("inbox_peek")
     assert spec is not None
     with pytest.raises(TypeError, match="no tool about delegations"):
-        await delegating.run(agent.seats, spec.arguments({}), clock=agent.clock)
+        await delegation_tools.run(agent.seats, spec.parse_arguments({}), clock=agent.clock)

@@ -10,18 +10,18 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from molecule_core.agent.speaking import Speaker
-from molecule_core.client.api import Api
-from molecule_core.client.calling import Caller
-from molecule_core.client.claiming import Seat
-from molecule_core.edges.app import Wish
-from molecule_core.edges.mcp_host import Inside
-from molecule_core.edges.routes import Answer, Call
-from molecule_core.ground.ids import Ids
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.api.http.application import InternalRequest
+from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.mcp.tool_host import InProcessRequester
+from molecule_core.client.api import ApiClient
+from molecule_core.client.claims import ActingWorkspace
+from molecule_core.client.tool_runner import ToolRunner
+from molecule_core.common.ids import IdGenerator
 from molecule_core.langchain import Toolkit
-from molecule_core.wire import delegating
-from molecule_core.wire.tools import find
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.tools.registry import find_tool
+from molecule_core.tools.runners import delegation_tools
+from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, SeededRandomness
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
@@ -54,7 +54,7 @@ async def test_langchain_has_the_five_tools_and_they_keep_nothing_between_calls(
         environ = {**own, "CONFIGS_DIR": str(tmp_path)}
         with Toolkit(environ) as kit:
             tools = {tool.name: tool for tool in kit.tools}
-            assert set(delegating.NAMES) <= set(tools)
+            assert set(delegation_tools.TOOL_NAMES) <= set(tools)
             begun = await called(tools["delegate_task_async"], workspace_id="peer", task="Make tea")
             assert begun.artifact["task_id"] == TASK
         with Toolkit(environ) as kit:  # of another process, after a restart
@@ -75,11 +75,11 @@ async def test_langchain_has_the_five_tools_and_they_keep_nothing_between_calls(
 @requirement("D9", "G1")
 async def test_a_caller_sends_the_key_that_it_is_given_and_makes_none_up(board: Board) -> None:
     clock, dice = FakeClock(), SeededRandomness()
-    seats = [Seat("own", "", board)]
-    caller = Caller(seats, clock=clock, ids=Ids(clock, dice), runtime="test", version="0")
-    spec = find("delegate_task_async")
+    seats = [ActingWorkspace("own", "", board)]
+    caller = ToolRunner(seats, clock=clock, ids=IdGenerator(clock, dice), runtime="test", version="0")
+    spec = find_tool("delegate_task_async")
     assert spec is not None
-    arguments = spec.arguments({"workspace_id": "peer", "task": "Make tea"})
+    arguments = spec.parse_arguments({"workspace_id": "peer", "task": "Make tea"})
     for key in ("", "call-1"):
         await bounded(caller.call(spec, arguments, key=key))
     assert [headers for *_, headers in board.asked] == [{}, {"idempotency-key": "own:call-1"}]
@@ -88,13 +88,13 @@ async def test_a_caller_sends_the_key_that_it_is_given_and_makes_none_up(board: 
 @requirement("D9")
 async def test_a_task_whose_answer_is_lost_is_not_given_twice_by_the_caller_itself(board: Board) -> None:
     clock, dice = FakeClock(), SeededRandomness()
-    async with Api("http://127.0.0.1:9", "t", seconds=IN_PROCESS_SECONDS) as api:
-        seats = [Seat("own", "", Speaker(api, clock=clock, randomness=dice))]
-        caller = Caller(seats, clock=clock, ids=Ids(clock, dice), runtime="test", version="0")
-        spec = find("delegate_task")
+    async with ApiClient("http://127.0.0.1:9", "t", seconds=IN_PROCESS_SECONDS) as api:
+        seats = [ActingWorkspace("own", "", RetryingRequester(api, clock=clock, randomness=dice))]
+        caller = ToolRunner(seats, clock=clock, ids=IdGenerator(clock, dice), runtime="test", version="0")
+        spec = find_tool("delegate_task")
         assert spec is not None
         with pytest.raises(ToolError, match="did not answer") as lost:
-            await bounded(caller.call(spec, spec.arguments({"workspace_id": "peer", "task": "Make tea"})))
+            await bounded(caller.call(spec, spec.parse_arguments({"workspace_id": "peer", "task": "Make tea"})))
         assert (lost.value.code, clock.sleepers) == ("no_answer", 0)
 
 
@@ -105,10 +105,10 @@ async def test_a_task_whose_answer_is_lost_is_not_given_twice_by_the_caller_itse
 async def test_a_wait_that_a_server_lets_go_because_it_ends_is_said_to_be_so(closing: bool, settled: bool) -> None:
     """Else a call that waits would go on asking a server that wants to end."""
 
-    async def ask(_origin: Call, _wish: Wish) -> Answer:
-        return Answer(msgspec.json.encode({"settled": settled}))
+    async def ask(_origin: Request, _wish: InternalRequest) -> Response:
+        return Response(msgspec.json.encode({"settled": settled}))
 
-    inside = Inside(ask, None, lambda: closing)  # type: ignore[arg-type]
+    inside = InProcessRequester(ask, None, lambda: closing)  # type: ignore[arg-type]
     call = inside.call("POST", f"/workspaces/own/delegations/{TASK}/wait", body={"wait": 20})
     if closing and not settled:
         with pytest.raises(ToolError, match="restarted"):

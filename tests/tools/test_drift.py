@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from molecule_core import langchain
-from molecule_core.agent import host as agent_host
 from molecule_core.agent.config import read_configuration
-from molecule_core.agent.host import AgentHost
-from molecule_core.cli import VERBS, tool
-from molecule_core.edges import mcp_host
-from molecule_core.wire import tooldocs
-from molecule_core.wire.inbox import APPROVALS
-from molecule_core.wire.mcp import listed
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import SECTIONS, Runtime, ToolSpec, tool_name
+from molecule_core.agent.host import mcp_host as agent_host
+from molecule_core.agent.host.mcp_host import AgentHost
+from molecule_core.api.mcp import tool_host
+from molecule_core.cli import COMMANDS, tool
+from molecule_core.tools import docs
+from molecule_core.tools.mcp_dispatcher import tool_listing
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import TOOL_SECTIONS, Runtime, ToolSpec, tool_name
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
 from tests.endpoint.hosts import hosted
 from tests.requirements import requirement
 from tests.running import running
@@ -43,7 +43,7 @@ OLD_NAMES = (
 
 
 def rendered_sections() -> str:
-    return tooldocs.a2a_with_mcp() + tooldocs.inbox_and_memory()
+    return docs.messaging_docs() + docs.inbox_and_memory_docs()
 
 
 # -- what each adapter offers ------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ SEAT = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "h
 async def of_the_agent(place: Path) -> list[str]:
     """`molecule mcp`, as its host sees it."""
     worker = AgentHost(read_configuration({**SEAT, "CONFIGS_DIR": str(place)}))
-    return [listed(spec)["name"] for spec in worker.tools()]
+    return [tool_listing(spec)["name"] for spec in worker.tools()]
 
 
 async def of_the_server(place: Path) -> list[str]:
@@ -80,17 +80,17 @@ async def of_prompts(place: Path) -> list[str]:
 
 
 async def of_the_page(place: Path) -> list[str]:
-    return re.findall(r"^### (\w+)$", "\n".join(tooldocs.tools_page()), flags=re.MULTILINE)
+    return re.findall(r"^### (\w+)$", "\n".join(docs.tools_page_lines()), flags=re.MULTILINE)
 
 
 # The adapter, and the module that reads the registry for it.
 ADAPTERS: dict[str, tuple[Callable[[Path], Awaitable[list[str]]], ModuleType]] = {
     "agent": (of_the_agent, agent_host),
-    "server": (of_the_server, mcp_host),
+    "server": (of_the_server, tool_host),
     "langchain": (of_langchain, langchain),
     "shell": (of_the_shell, tool),
-    "prompts": (of_prompts, tooldocs),
-    "page": (of_the_page, tooldocs),
+    "prompts": (of_prompts, docs),
+    "page": (of_the_page, docs),
 }
 
 
@@ -124,18 +124,18 @@ async def test_a_tool_that_one_adapter_lacks_fails(
 @pytest.mark.parametrize("spec", TOOLS, ids=NAMES)
 def test_what_mcp_says_of_a_tool_begins_with_its_short_line(spec: ToolSpec) -> None:
     """test_mcp_tool_descriptions_match_registry_short"""
-    assert listed(spec)["description"].split("\n")[0] == spec.short
+    assert tool_listing(spec)["description"].split("\n")[0] == spec.summary
 
 
 @requirement("G5")
 @pytest.mark.parametrize("spec", TOOLS, ids=NAMES)
 def test_the_schema_that_mcp_shows_is_the_one_that_calls_are_held_to(spec: ToolSpec) -> None:
     """test_mcp_tool_input_schemas_match_registry: properties, needed ones and bounds are those of the type."""
-    shown = listed(spec)["inputSchema"]
-    own = msgspec.json.schema(spec.takes)["$defs"][spec.takes.__name__]
-    assert shown["properties"].keys() == own["properties"].keys() == set(spec.takes.__struct_fields__)
+    shown = tool_listing(spec)["inputSchema"]
+    own = msgspec.json.schema(spec.arguments_type)["$defs"][spec.arguments_type.__name__]
+    assert shown["properties"].keys() == own["properties"].keys() == set(spec.arguments_type.__struct_fields__)
     assert shown.get("required", []) == own.get("required", [])
-    assert listed(spec)["outputSchema"]["properties"].keys() == set(spec.gives.__struct_fields__)
+    assert tool_listing(spec)["outputSchema"]["properties"].keys() == set(spec.result_type.__struct_fields__)
 
 
 # -- prompts -----------------------------------------------------------------------------------------------------------
@@ -145,14 +145,14 @@ def test_the_schema_that_mcp_shows_is_the_one_that_calls_are_held_to(spec: ToolS
 @pytest.mark.parametrize("runtime", Runtime, ids=lambda runtime: runtime.name)
 def test_prompts_name_every_tool_by_bullet_and_by_heading_as_the_runtime_calls_it(runtime: Runtime) -> None:
     """test_a2a_instructions_text_includes_every_a2a_tool, for all sections and runtimes"""
-    text = tooldocs.a2a_with_mcp(runtime) + tooldocs.inbox_and_memory(runtime)
+    text = docs.messaging_docs(runtime) + docs.inbox_and_memory_docs(runtime)
     for spec in TOOLS:
         name = tool_name(spec.name, runtime)
         assert f"- **{name}**: " in text
         assert f"### {name}\n\n" in text
     bare = [name for name in NAMES if re.search(rf"(?<![\w.]){name}{'' if '_' in name else '[(`]'}", text)]
     assert bare == (NAMES if runtime is Runtime.BARE else [])
-    assert all(spec.section in SECTIONS for spec in TOOLS)
+    assert all(spec.section in TOOL_SECTIONS for spec in TOOLS)
 
 
 @requirement("G2", "G5")
@@ -161,9 +161,9 @@ def test_no_old_name_is_spoken(name: str) -> None:
     """test_old_pre_rename_names_not_present_in_docs"""
     word = re.compile(rf"\b{name}\b")
     said = {
-        "prompts": rendered_sections() + tooldocs.a2a_for_cli() + tooldocs.instructions(several=True),
-        "mcp": msgspec.json.encode([listed(spec) for spec in TOOLS]).decode(),
-        "command": "\n".join(VERBS),
+        "prompts": rendered_sections() + docs.cli_docs() + docs.server_instructions(several=True),
+        "mcp": msgspec.json.encode([tool_listing(spec) for spec in TOOLS]).decode(),
+        "command": "\n".join(COMMANDS),
     }
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     said |= {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in pages}
@@ -179,7 +179,7 @@ def test_the_search_for_old_names_would_find_one() -> None:
 def _known_words() -> set[str]:
     """What may be spoken of: tools, what they take, what they give, the kinds of messages that they are about."""
     schemas = [schema for spec in TOOLS for schema in (spec.input_schema, spec.output_schema)]
-    return {*NAMES, *APPROVALS} | {name for schema in schemas for name in _members(schema)}
+    return {*NAMES, *APPROVAL_KINDS} | {name for schema in schemas for name in _members(schema)}
 
 
 def _members(schema: object) -> set[str]:
@@ -196,11 +196,13 @@ def _members(schema: object) -> set[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param(lambda: msgspec.json.encode([listed(spec) for spec in TOOLS]).decode(), id="descriptions"),
-        pytest.param(lambda: tooldocs.instructions(several=True), id="instructions"),
-        pytest.param(tooldocs.a2a_for_cli, id="shell"),
-        pytest.param(lambda: mcp_host.ServerHost.instructions, id="server"),
-        pytest.param(lambda: tooldocs.instructions(several=True, seats=["a", "b"], poll_seconds=2), id="agent"),
+        pytest.param(lambda: msgspec.json.encode([tool_listing(spec) for spec in TOOLS]).decode(), id="descriptions"),
+        pytest.param(lambda: docs.server_instructions(several=True), id="instructions"),
+        pytest.param(docs.cli_docs, id="shell"),
+        pytest.param(lambda: tool_host.McpToolHost.instructions, id="server"),
+        pytest.param(
+            lambda: docs.server_instructions(several=True, workspace_ids=["a", "b"], poll_seconds=2), id="agent"
+        ),
     ],
 )
 def test_whatever_is_spoken_of_exists(said: Callable[[], str]) -> None:
@@ -214,9 +216,9 @@ def test_whatever_is_spoken_of_exists(said: Callable[[], str]) -> None:
 @pytest.mark.parametrize(
     ("snapshot", "rendered"),
     [
-        pytest.param("a2a_mcp.txt", tooldocs.a2a_with_mcp, id="test_a2a_mcp_instructions_match_snapshot"),
-        pytest.param("a2a_cli.txt", tooldocs.a2a_for_cli, id="test_a2a_cli_instructions_match_snapshot"),
-        pytest.param("inbox_memory.txt", tooldocs.inbox_and_memory, id="test_hma_instructions_match_snapshot"),
+        pytest.param("a2a_mcp.txt", docs.messaging_docs, id="test_a2a_mcp_instructions_match_snapshot"),
+        pytest.param("a2a_cli.txt", docs.cli_docs, id="test_a2a_cli_instructions_match_snapshot"),
+        pytest.param("inbox_memory.txt", docs.inbox_and_memory_docs, id="test_hma_instructions_match_snapshot"),
     ],
 )
 def test_what_is_rendered_is_what_was_reviewed(snapshot: str, rendered: Callable[[], str]) -> None:
@@ -237,8 +239,8 @@ def test_the_snapshots_keep_their_line_ends_on_every_system() -> None:
 def test_the_instructions_tell_the_convention_in_one_paragraph_that_hosts_do_not_cut(
     runtime: Runtime, several: bool
 ) -> None:
-    text = tooldocs.instructions(runtime, several=several)
-    assert len(text) < tooldocs.MOST_INSTRUCTIONS
+    text = docs.server_instructions(runtime, several=several)
+    assert len(text) < docs.MAX_INSTRUCTIONS_LENGTH
     assert "\n" not in text
     for name in ("reply_to_workspace", "inbox_pop", "wait_for_message", "inbox_peek"):
         assert tool_name(name, runtime) in text
@@ -263,28 +265,28 @@ def test_every_a2a_tool_has_a_word_for_the_shell_or_says_that_it_has_none(spec: 
     without a word is named in the block, for `molecule tool NAME`."""
     assert "cli" in ToolSpec.__struct_fields__[: len(ToolSpec.__struct_fields__) - len(ToolSpec.__struct_defaults__)]
     if spec.cli is not None:
-        assert spec.cli.split()[0] in VERBS
+        assert spec.cli.split()[0] in COMMANDS
     else:
-        assert re.search(rf"\b{spec.name}\b", tooldocs.a2a_for_cli())
+        assert re.search(rf"\b{spec.name}\b", docs.cli_docs())
 
 
 @requirement("G4", "G5")
 def test_the_block_for_the_shell_says_every_word_and_no_other() -> None:
     """test_cli_keyword_substrings_appear_in_cli_block"""
     words = {spec.cli for spec in TOOLS if spec.cli}
-    said = set(re.findall(r"molecule (\w+(?: --async| request\b| decide\b)?)", tooldocs.a2a_for_cli()))
+    said = set(re.findall(r"molecule (\w+(?: --async| request\b| decide\b)?)", docs.cli_docs()))
     assert said == {*words, "tool"}
-    assert {each.split()[0] for each in said} <= set(VERBS)
-    called = set(re.findall(r"molecule tool (\w+)", tooldocs.a2a_for_cli())) - {"NAME"}
+    assert {each.split()[0] for each in said} <= set(COMMANDS)
+    called = set(re.findall(r"molecule tool (\w+)", docs.cli_docs())) - {"NAME"}
     assert called <= set(NAMES)
 
 
 @requirement("G4", "G5")
 def test_every_call_in_the_block_for_the_shell_is_one_that_its_tool_takes() -> None:
-    calls = re.findall(r"molecule tool (\w+) --json '(\{.+?\})'", tooldocs.a2a_for_cli())
-    calls += re.findall(r"molecule tool (\w+) --json - <<'END'\n +(\{.+\})\n +END", tooldocs.a2a_for_cli())
+    calls = re.findall(r"molecule tool (\w+) --json '(\{.+?\})'", docs.cli_docs())
+    calls += re.findall(r"molecule tool (\w+) --json - <<'END'\n +(\{.+\})\n +END", docs.cli_docs())
     by_name = {spec.name: spec for spec in TOOLS}
     calls = [(name, text) for name, text in calls if name != "NAME"]
     assert len(calls) == 9
     for name, text in calls:
-        by_name[name].arguments(msgspec.json.decode(text.replace("...", "x")))
+        by_name[name].parse_arguments(msgspec.json.decode(text.replace("...", "x")))

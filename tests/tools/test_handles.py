@@ -141,7 +141,7 @@ async def test_a_message_beside_whose_id_an_unseen_handle_stood_is_still_known(s
     for text in ("first", "second"):
         await person.send(ops.id, text)
     first, second = await handed(tools), await handed(Sitting(ops))
-    seen = tools.caller._seen
+    seen = tools.caller._shown_messages
     seen[first["activity_id"]] = replace(seen[first["activity_id"]], instructions=None)  # a server may tell nothing
     both = {"activity_id": first["activity_id"], "reply_handle": handle_of(second)}
     await tools("reply_to_workspace", text="to the second", **both)

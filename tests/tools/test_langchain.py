@@ -13,9 +13,9 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from molecule_core.agent.config import BadConfiguration
+from molecule_core.agent.config import ConfigurationError
 from molecule_core.langchain import Toolkit, tools
-from molecule_core.wire.tools import TOOLS
+from molecule_core.tools.registry import TOOLS
 from tests.requirements import requirement
 from tests.running import Running, Seat
 from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
@@ -105,13 +105,13 @@ async def test_a_model_is_told_the_same_as_everywhere(server: Running, tmp_path:
 
 
 def test_an_environment_that_names_nobody_is_refused(tmp_path: Path, engine: str) -> None:
-    with pytest.raises(BadConfiguration, match="WORKSPACE_ID is missing"):
+    with pytest.raises(ConfigurationError, match="WORKSPACE_ID is missing"):
         tools({"CONFIGS_DIR": str(tmp_path)})
 
 
 def test_nothing_else_of_molecule_loads_langchain(engine: str) -> None:
     code = (
-        "import sys, molecule_core.cli.tool, molecule_core.client.calling, molecule_core.wire.mcp\n"
+        "import sys, molecule_core.cli.tool, molecule_core.client.tool_runner, molecule_core.tools.mcp_dispatcher\n"
         "print([name for name in ('langchain_core', 'pydantic', 'starlette') if name in sys.modules])"
     )
     said = subprocess.run(

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from molecule_core.agent.config import SeatConfig, Wishes
-from molecule_core.agent.connections import Servers
-from molecule_core.agent.cursors import CursorFile
-from molecule_core.agent.engines.patience import Patience
-from molecule_core.agent.inbox import Inbox
-from molecule_core.agent.leader import Leadership
-from molecule_core.agent.membership import Membership, Shared
-from molecule_core.agent.speaking import Speaker
-from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.client.api import Api, ApiError
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.agent.client.connections import ServerConnections
+from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.tokens import TokenRegistry
+from molecule_core.agent.config import AgentSettings, WorkspaceConfig
+from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.mailbox.cursors import CursorFile
+from molecule_core.agent.mailbox.inbox import MergedInbox
+from molecule_core.agent.mailbox.leader import LeaderLock
+from molecule_core.agent.mailbox.membership import Membership, MembershipContext
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.elsewhere import leading_to, other_server
 from tests.journeys.patience import bounded, eventually, refused
@@ -27,10 +27,10 @@ PLACE = "https://molecule.example/login?next=a-secret"
 
 @requirement("G7")
 async def test_a_redirect_is_refused_and_says_where_it_leads_without_its_query() -> None:
-    async with leading_to(PLACE) as other, Api(other.url, "a-token") as api:
+    async with leading_to(PLACE) as other, ApiClient(other.url, "a-token") as api:
         error = await refused(bounded(api.post("/registry/register", {})))
         said = str(error.problem["error"])
-        assert (error.status, error.code, error.passes) == (301, "", True)
+        assert (error.status, error.code, error.is_transient) == (301, "", True)
         assert said.startswith(f"{other.url} does not answer but leads to https://molecule.example/login, which")
         assert "PLATFORM_URL" in said and "secret" not in str(error)
         with pytest.raises(ApiError, match=r"leads to https://molecule\.example/login,"):
@@ -47,7 +47,7 @@ async def test_a_redirect_is_refused_and_says_where_it_leads_without_its_query()
     ],
 )
 async def test_whatever_a_redirect_says_is_told_in_harmless_words(headers: list[str], said: str) -> None:
-    async with other_server("307 Temporary Redirect", *headers) as other, Api(other.url) as api:
+    async with other_server("307 Temporary Redirect", *headers) as other, ApiClient(other.url) as api:
         told = str(await refused(bounded(api.get("/"))))
         assert said in told and "secret" not in told
 
@@ -59,25 +59,25 @@ async def test_a_seat_that_is_led_elsewhere_is_away_and_asks_again_later(clock: 
         async def asked(count: int) -> bool:
             return len(other.asked) == count
 
-        tokens, inbox = TokenRegistry(), Inbox()
+        tokens, inbox = TokenRegistry(), MergedInbox()
         tokens.register("w", "token-of-w")
-        servers = Servers(tokens)
-        shared = Shared(
+        servers = ServerConnections(tokens)
+        shared = MembershipContext(
             clock=clock,
             randomness=SeededRandomness(),
-            wishes=Wishes(),
+            settings=AgentSettings(),
             tokens=tokens,
             servers=servers,
             inbox=inbox,
             card=dict,
         )
-        place = SeatConfig(id="w", url=other.url, token="token-of-w")
-        seat = Membership(place, CursorFile(tmp_path, "w", single=True), Leadership(tmp_path, "w"), shared)
+        place = WorkspaceConfig(id="w", url=other.url, token="token-of-w")
+        seat = Membership(place, CursorFile(tmp_path, "w", single=True), LeaderLock(tmp_path, "w"), shared)
         life = asyncio.create_task(seat.run())
         try:
-            await bounded(seat.looked.wait())
+            await bounded(seat.first_poll_done.wait())
             assert (seat.state, other.asked) == ("away", ["POST /registry/register HTTP/1.1"])
-            assert "leads to https://molecule.example/login" in seat.trouble
+            assert "leads to https://molecule.example/login" in seat.problem
             for count in (2, 3):
                 await clock.advance(10)
                 assert await eventually(partial(asked, count), bool)
@@ -95,7 +95,7 @@ async def test_who_has_patience_asks_again_after_a_redirect(clock: FakeClock) ->
             raise refusals.pop()
         return "here"
 
-    answering = asyncio.create_task(Patience(clock, SeededRandomness()).answer(ask))
+    answering = asyncio.create_task(RetryPolicy(clock, SeededRandomness()).retry_call(ask))
     for _ in range(2):
         await settle()
         await clock.advance(30)
@@ -103,8 +103,8 @@ async def test_who_has_patience_asks_again_after_a_redirect(clock: FakeClock) ->
 
 
 async def test_a_tool_that_is_led_elsewhere_is_refused_and_says_why() -> None:
-    async with leading_to(PLACE) as other, Api(other.url, "a-token") as api:
-        speaker = Speaker(api, clock=FakeClock(), randomness=SeededRandomness())
+    async with leading_to(PLACE) as other, ApiClient(other.url, "a-token") as api:
+        speaker = RetryingRequester(api, clock=FakeClock(), randomness=SeededRandomness())
         with pytest.raises(ToolError, match="does not answer but leads to"):
             await bounded(speaker.call("POST", "/workspaces/w/reply", body={"handle": "m1-abcde", "text": "hello"}))
         assert len(other.asked) == 1

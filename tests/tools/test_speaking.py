@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.speaking import Speaker, refusal
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.wire.toolspec import LEAVE_HEADER, ToolError
+from molecule_core.agent.client.requester import RetryingRequester, to_tool_error
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.tools.spec import APPROVAL_HEADER, ToolError
 from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
 
 
-class Losing(Api):
+class Losing(ApiClient):
     """A client whose first answers are lost, or are refusals for the moment."""
 
     def __init__(self, *troubles: Exception) -> None:
@@ -34,8 +34,8 @@ class Hurried(FakeClock):
         return False
 
 
-def speaker(api: Api) -> Speaker:
-    return Speaker(api, clock=Hurried(), randomness=SeededRandomness())
+def speaker(api: ApiClient) -> RetryingRequester:
+    return RetryingRequester(api, clock=Hurried(), randomness=SeededRandomness())
 
 
 BUSY = ApiError(503, {"error": "too much is waiting", "code": "server_busy"})
@@ -55,7 +55,7 @@ BUSY = ApiError(503, {"error": "too much is waiting", "code": "server_busy"})
     ],
 )
 async def test_what_can_do_nothing_twice_is_asked_again(method: str, path: str, headers: dict[str, str] | None) -> None:
-    async with (api := Losing(NoAnswer("gone"), NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"), NoAnswerError("gone"))):
         assert await speaker(api).call(method, path, headers=headers) == {"status": "ok"}
         assert api.asked == [path] * 3
 
@@ -63,9 +63,9 @@ async def test_what_can_do_nothing_twice_is_asked_again(method: str, path: str, 
 @requirement("P2", "G10")
 async def test_a_message_with_an_id_of_its_own_is_sent_again_and_one_without_is_not() -> None:
     path, keyed = "/workspaces/b/a2a", {"params": {"message": {"messageId": "m-1"}}}
-    async with (api := Losing(NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"))):
         assert await speaker(api).call("POST", path, body=keyed) == {"status": "ok"}
-    async with (api := Losing(NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"))):
         with pytest.raises(ToolError, match="did not answer"):
             await speaker(api).call("POST", path, body={"params": {"message": {}}})
         assert api.asked == [path]
@@ -73,7 +73,7 @@ async def test_a_message_with_an_id_of_its_own_is_sent_again_and_one_without_is_
 
 @requirement("P2", "G1")
 async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_for_now_is() -> None:
-    async with (api := Losing(NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"))):
         with pytest.raises(ToolError, match="did not answer") as lost:
             await speaker(api).call("POST", "/workspaces/a/memories", body={})
         assert (lost.value.code, len(api.asked)) == ("no_answer", 1)
@@ -88,11 +88,11 @@ async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_f
 @requirement("D9", "D13")
 async def test_a_task_without_a_key_is_given_once_and_a_refusal_by_a_limit_is_not_asked_for_again() -> None:
     path = "/workspaces/a/delegate"
-    async with (api := Losing(NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"))):
         with pytest.raises(ToolError, match="did not answer"):
             await speaker(api).call("POST", path, body={})
         assert api.asked == [path]
-    async with (api := Losing(NoAnswer("gone"))):
+    async with (api := Losing(NoAnswerError("gone"))):
         assert await speaker(api).call("POST", path, body={}, headers={"idempotency-key": "k"}) == {"status": "ok"}
     limit = ApiError(429, {"error": "this delegation is refused", "code": "delegation_limit"})
     async with (api := Losing(limit, limit)):
@@ -107,7 +107,7 @@ async def test_a_call_that_uses_an_approval_is_made_once_and_says_why_it_was_ref
     frozen = ApiError(429, {"error": "this chain is stopped", "code": "chain_frozen"})
     async with (api := Losing(frozen, ApiError(409, {"error": "used before", "code": "approval_used"}))):
         with pytest.raises(ToolError, match="this chain is stopped") as refused:
-            await speaker(api).call("POST", path, body={}, headers={LEAVE_HEADER: "ap-1"})
+            await speaker(api).call("POST", path, body={}, headers={APPROVAL_HEADER: "ap-1"})
         assert (refused.value.code, api.asked) == ("chain_frozen", [path])
 
 
@@ -127,4 +127,7 @@ async def test_a_call_that_uses_an_approval_is_made_once_and_says_why_it_was_ref
 )
 def test_a_refusal_that_is_no_word_on_what_was_asked_says_so(status: int, by_itself: bool, with_a_file: bool) -> None:
     error = ApiError(status, {"error": "no"})
-    assert [refusal(error).passes, refusal(error, renews=True).passes] == [by_itself, with_a_file]
+    assert [to_tool_error(error).is_transient, to_tool_error(error, is_token_renewable=True).is_transient] == [
+        by_itself,
+        with_a_file,
+    ]

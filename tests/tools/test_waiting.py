@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from molecule_core.wire import delegating
-from molecule_core.wire.delegationtypes import DelegateArguments
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.tools.runners import delegation_tools
+from molecule_core.tools.schemas.delegations import DelegateTaskArguments
+from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, settle
 from tests.requirements import requirement
 from tests.tools.delegated import TASK, Board
@@ -40,10 +40,12 @@ async def _play(wait: int, script: list[tuple[str, Any]]) -> list[str]:
         assert message
         told.append((value, total))
 
-    given_task = DelegateArguments(workspace_id="peer", task="Make tea", wait=wait)
+    given_task = DelegateTaskArguments(workspace_id="peer", task="Make tea", wait=wait)
     began = clock.monotonic()
     ended: list[float] = []
-    call = asyncio.create_task(delegating.run([("own", board)], given_task, "toolu_1", clock=clock, progress=progress))
+    call = asyncio.create_task(
+        delegation_tools.run([("own", board)], given_task, "toolu_1", clock=clock, progress=progress)
+    )
     call.add_done_callback(lambda _: ended.append(clock.monotonic()))
     await settle()
     for name, value in script:
@@ -66,7 +68,7 @@ async def _play(wait: int, script: list[tuple[str, Any]]) -> list[str]:
     assert ended[0] - began <= wait
     assert not any(path.endswith("/cancel") for path in board.paths)
     waits = [body["wait"] for body in board.bodies if body and "wait" in body]
-    assert all(0 < each <= delegating.SLICE_SECONDS for each in waits)
+    assert all(0 < each <= delegation_tools.SLICE_SECONDS for each in waits)
     # A second between two looks that have shown the same, and one more for each time that the task has moved.
     assert len(waits) <= wait + len(script) + 1
     assert told == sorted(told) and all(value < wait and total == wait for value, total in told)

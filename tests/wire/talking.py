@@ -7,17 +7,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from molecule_core.wire.mcp import CAPABILITIES_KEY, VERSION_KEY, Calling, Eras, Outcome, Session
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import ToolSpec
+from molecule_core.tools.mcp_dispatcher import (
+    CAPABILITIES_KEY,
+    VERSION_KEY,
+    CallContext,
+    McpClientSession,
+    SessionMode,
+    ToolResult,
+)
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import ToolSpec
 from tests.waits import IN_PROCESS_SECONDS
 
-Act = Callable[[ToolSpec, Struct, Calling], Awaitable[Outcome]]
+Act = Callable[[ToolSpec, Struct, CallContext], Awaitable[ToolResult]]
 
 
-async def echo(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+async def echo(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
     """A tool that says how it was called."""
-    return Outcome({"tool": spec.name, "given": msgspec.to_builtins(arguments)})
+    return ToolResult({"tool": spec.name, "given": msgspec.to_builtins(arguments)})
 
 
 class TellingHost:
@@ -33,18 +40,18 @@ class TellingHost:
     def tools(self) -> Sequence[ToolSpec]:
         return self._tools
 
-    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         return await self.act(spec, arguments, calling)
 
 
 class Talk:
     """A session and what came out of it."""
 
-    def __init__(self, host: TellingHost | None = None, eras: Eras = Eras.BOTH, **more: Any) -> None:
+    def __init__(self, host: TellingHost | None = None, eras: SessionMode = SessionMode.BOTH, **more: Any) -> None:
         self.host = host or TellingHost()
         self.sent: list[dict[str, Any]] = []
         self.faults: list[BaseException] = []
-        self.session = Session(self.host, self._send, eras=eras, on_fault=self.faults.append, **more)
+        self.session = McpClientSession(self.host, self._send, mode=eras, on_fault=self.faults.append, **more)
         self._more = asyncio.Event()
 
     async def _send(self, message: dict[str, Any]) -> None:
@@ -65,7 +72,7 @@ class Talk:
     async def begin(self, id_: Any, method: str, params: Any = None) -> None:
         """Sends a request without waiting for its answer."""
         message = {"jsonrpc": "2.0", "id": id_, "method": method}
-        await self.session.take(message if params is None else {**message, "params": params})
+        await self.session.receive(message if params is None else {**message, "params": params})
 
     async def answer(self, id_: Any) -> dict[str, Any]:
         """The answer to a request."""
@@ -78,7 +85,7 @@ class Talk:
 
     async def tell(self, method: str, **params: Any) -> None:
         """A notification."""
-        await self.session.take({"jsonrpc": "2.0", "method": method, "params": params})
+        await self.session.receive({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def call(self, id_: Any, tool: str, arguments: Any = None, **meta: Any) -> dict[str, Any]:
         """What a tool's call gives."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from molecule_core.wire import verbs
-from molecule_core.wire.tooltypes import ReplyArguments
+from molecule_core.tools.runners import message_tools
+from molecule_core.tools.schemas.messages import ReplyToWorkspaceArguments
 from tests.requirements import requirement
 
 WORDS = {"kind": "text", "text": "at noon"}
@@ -48,5 +48,5 @@ class Answering:
 )
 async def test_a_tool_shows_what_the_peer_answered_at_once(result: Any, shown: str) -> None:
     speaks = Answering({"jsonrpc": "2.0", "id": 1, "result": result})
-    told = await verbs.reply(speaks, "w-1", ReplyArguments(text="when?", peer_id="w-2"))
+    told = await message_tools.reply_to_workspace(speaks, "w-1", ReplyToWorkspaceArguments(text="when?", peer_id="w-2"))
     assert told["answer"] == shown

@@ -7,15 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.wire.cards import ALL, LOADED, MOST_LOADED, tools_of
-from molecule_core.wire.toolspec import Runtime, tool_name
+from molecule_core.tools.agent_cards import ALL_TOOL_NAMES, LOADED_TOOLS_MEMBER, MAX_LOADED_TOOLS, declared_tools
+from molecule_core.tools.spec import Runtime, tool_name
 from tests.requirements import requirement
 
 junk = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from([*ALL, LOADED, "tools", "mcp"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from([*ALL_TOOL_NAMES, LOADED_TOOLS_MEMBER, "tools", "mcp"]),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from([LOADED, "capabilities", "mcp", "mcp_tools", "tools", "name", "x"]), inner)
+        | st.dictionaries(
+            st.sampled_from([LOADED_TOOLS_MEMBER, "capabilities", "mcp", "mcp_tools", "tools", "name", "x"]), inner
+        )
     ),
     max_leaves=12,
 )
@@ -24,8 +30,8 @@ junk = st.recursive(
 @requirement("I9")
 @given(junk)
 def test_whatever_a_card_is_only_plain_names_come_out_each_once(card: Any) -> None:
-    found = tools_of(card) or ()
-    assert len(set(found)) == len(found) <= MOST_LOADED
+    found = declared_tools(card) or ()
+    assert len(set(found)) == len(found) <= MAX_LOADED_TOOLS
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name) for name in found)
 
 
@@ -45,18 +51,21 @@ def test_whatever_a_card_is_only_plain_names_come_out_each_once(card: Any) -> No
     ],
 )
 def test_every_place_where_cards_list_tools_is_read(card: dict[str, Any]) -> None:
-    assert tools_of(card) == ("inbox_pop", "reply_to_workspace")
+    assert declared_tools(card) == ("inbox_pop", "reply_to_workspace")
 
 
 @requirement("I9")
 @pytest.mark.parametrize("runtime", Runtime)
 def test_the_spelling_of_every_runtime_is_known(runtime: Runtime) -> None:
-    assert tools_of({LOADED: [tool_name(name, runtime) for name in ALL]}) == ALL
+    assert (
+        declared_tools({LOADED_TOOLS_MEMBER: [tool_name(name, runtime) for name in ALL_TOOL_NAMES]}) == ALL_TOOL_NAMES
+    )
 
 
 @pytest.mark.parametrize(
-    "card", [None, "x", [], {}, {"mcp": "x"}, {"capabilities": {"streaming": True}}, {LOADED: 3}, {"tools": 16}]
+    "card",
+    [None, "x", [], {}, {"mcp": "x"}, {"capabilities": {"streaming": True}}, {LOADED_TOOLS_MEMBER: 3}, {"tools": 16}],
 )
 def test_a_card_that_says_nothing_is_not_one_that_says_none(card: Any) -> None:
-    assert tools_of(card) is None
-    assert tools_of({LOADED: []}) == ()
+    assert declared_tools(card) is None
+    assert declared_tools({LOADED_TOOLS_MEMBER: []}) == ()

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from molecule_core.wire.mcp import (
+from molecule_core.tools.mcp_dispatcher import (
     HANDSHAKE_VERSIONS,
-    SERVER_KEY,
-    Calling,
-    Eras,
-    Extra,
-    Outcome,
-    listed,
+    SERVER_INFO_KEY,
+    CallContext,
+    ExtraMethods,
+    SessionMode,
+    ToolResult,
+    tool_listing,
 )
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import ToolError, ToolSpec
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import ToolError, ToolSpec
 from tests.clocks import settle
 from tests.requirements import requirement
 from tests.wire.talking import Talk, TellingHost, stateless
@@ -36,7 +36,7 @@ def refusal(result: dict[str, Any]) -> str:
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 @requirement("G13")
 async def test_the_handshake_agrees_on_every_version_of_its_era(version: str) -> None:
-    talk = Talk(eras=Eras.HANDSHAKE)
+    talk = Talk(eras=SessionMode.HANDSHAKE)
     greeting = await talk.greet(version)
     assert greeting["protocolVersion"] == version == talk.session.protocol_version
     assert greeting["serverInfo"] == {"name": "molecule", "version": "0"}
@@ -67,7 +67,7 @@ async def test_a_handshake_without_a_version_is_refused_and_may_be_tried_again()
 
 @requirement("G13")
 async def test_a_session_for_pushes_does_not_answer_discover() -> None:
-    talk = Talk(eras=Eras.HANDSHAKE)
+    talk = Talk(eras=SessionMode.HANDSHAKE)
     for params in ({"_meta": stateless()}, None):
         assert (await talk.ask(str(params), "server/discover", params))["error"]["code"] == -32601
     assert (await talk.ask(1, "tools/list", {"_meta": stateless()}))["error"]["code"] == -32022
@@ -79,7 +79,7 @@ async def test_discover_tells_versions_and_instructions() -> None:
     assert result["supportedVersions"] == ["2026-07-28"]
     assert result["instructions"] == talk.host.instructions
     assert result["resultType"] == "complete"
-    assert result["_meta"][SERVER_KEY]["name"] == "molecule"
+    assert result["_meta"][SERVER_INFO_KEY]["name"] == "molecule"
 
 
 async def test_each_stateless_request_is_complete_by_itself() -> None:
@@ -118,10 +118,10 @@ async def test_an_envelope_without_abilities_is_refused_by_its_missing_name() ->
 @requirement("G3")
 @pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
 async def test_a_listed_tool_says_all_four_hints_and_both_schemas(spec: ToolSpec) -> None:
-    shown = listed(spec)
+    shown = tool_listing(spec)
     assert set(shown["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     assert shown["inputSchema"]["type"] == shown["outputSchema"]["type"] == "object"
-    assert shown["description"].startswith(spec.short)
+    assert shown["description"].startswith(spec.summary)
 
 
 @requirement("G3")
@@ -154,7 +154,7 @@ async def test_arguments_that_do_not_fit_are_refused_with_what_would() -> None:
 
 
 async def test_a_refusal_of_the_host_reaches_the_model_in_its_words() -> None:
-    async def refuse(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def refuse(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         raise ToolError("name one of: a, b", "ambiguous")
 
     result = await Talk(TellingHost(refuse)).call(1, "list_peers")
@@ -163,7 +163,7 @@ async def test_a_refusal_of_the_host_reaches_the_model_in_its_words() -> None:
 
 
 async def test_a_tool_that_breaks_tells_the_model_nothing_of_the_inside() -> None:
-    async def breaks(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def breaks(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         raise RuntimeError("secret path")
 
     talk = Talk(TellingHost(breaks))
@@ -185,9 +185,9 @@ class Gates:
         self.gate = asyncio.Event()
         self.step = asyncio.Event()
 
-    async def act(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def act(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         if spec.name == "list_peers":
-            return Outcome({})
+            return ToolResult({})
         self.begun.append(spec.name)
         self.step.set()
         try:
@@ -197,7 +197,7 @@ class Gates:
             self.step.set()
             raise
         self.ended.append(spec.name)
-        return Outcome({})
+        return ToolResult({})
 
 
 def call_of(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -244,13 +244,13 @@ async def test_a_cancellation_of_nothing_changes_nothing(id_: Any) -> None:
 async def test_a_tool_that_holds_a_cancellation_back_is_not_answered_either() -> None:
     stubborn, asked = asyncio.Event(), asyncio.Event()
 
-    async def act(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def act(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         asked.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             stubborn.set()
-        return Outcome({})
+        return ToolResult({})
 
     talk = Talk(TellingHost(act))
     await talk.begin(1, "tools/call", call_of("wait_for_message"))
@@ -309,7 +309,7 @@ async def test_a_client_that_reads_nothing_is_not_read_from_for_ever() -> None:
 
     flooding = asyncio.create_task(flood())
     await settle()
-    held, flooded = len(talk.session._open), flooding.done()
+    held, flooded = len(talk.session._open_requests), flooding.done()
     stuck.set()
     await flooding
     await talk.session.close()
@@ -319,11 +319,11 @@ async def test_a_client_that_reads_nothing_is_not_read_from_for_ever() -> None:
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 
-async def tells_progress(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+async def tells_progress(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
     await calling.progress(1, 3, "looking")
     await calling.progress(2, None, "")
     await calling.progress(2, None, "no further than before")
-    return Outcome({})
+    return ToolResult({})
 
 
 @requirement("G13")
@@ -344,11 +344,11 @@ async def test_no_progress_is_told_without_a_token(meta: dict[str, Any]) -> None
 
 
 async def test_no_progress_is_told_after_the_answer() -> None:
-    kept: list[Calling] = []
+    kept: list[CallContext] = []
 
-    async def act(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def act(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         kept.append(calling)
-        return Outcome({})
+        return ToolResult({})
 
     talk = Talk(TellingHost(act))
     await talk.call(1, "wait_for_message", {}, progressToken=7)
@@ -391,7 +391,7 @@ async def test_methods_beside_tools_are_answered_and_told() -> None:
     async def prompts(params: dict[str, Any]) -> dict[str, Any]:
         return {"prompts": []}
 
-    talk = Talk(extra=Extra({"prompts/list": prompts}, {"prompts": {}}))
+    talk = Talk(extra=ExtraMethods({"prompts/list": prompts}, {"prompts": {}}))
     assert (await talk.greet())["capabilities"] == {"tools": {}, "prompts": {}}
     assert (await talk.ask(1, "prompts/list"))["result"] == {"prompts": []}
 

@@ -63,7 +63,7 @@ async def check_still_answers(talk: Talk) -> None:
 @given(message=JSON | near_misses() | st.lists(near_misses(), max_size=3))
 async def test_a_thousand_strange_messages_do_not_end_a_session(message: object) -> None:
     talk = Talk()
-    await talk.session.take(message)
+    await talk.session.receive(message)
     await check_still_answers(talk)
     await talk.session.close()
 
@@ -89,7 +89,7 @@ def _mutated(dice: random.Random) -> bytes:
 async def test_a_thousand_broken_lines_do_not_end_a_session() -> None:
     dice, talk = random.Random(5), Talk()
     for _ in range(1000):
-        await talk.session.take_line(_mutated(dice))
+        await talk.session.receive_line(_mutated(dice))
     await check_still_answers(talk)
 
 
@@ -108,7 +108,7 @@ async def test_a_thousand_broken_lines_do_not_end_a_session() -> None:
 )
 async def test_a_line_that_is_no_message_is_passed_over_in_silence(line: bytes) -> None:
     talk = Talk()
-    await talk.session.take_line(line)
+    await talk.session.receive_line(line)
     assert talk.sent == []
     await check_still_answers(talk)
 
@@ -141,7 +141,7 @@ async def test_a_line_that_is_no_message_is_passed_over_in_silence(line: bytes) 
 )
 async def test_a_message_that_is_wrong_is_told_so_once(line: bytes, code: int) -> None:
     talk = Talk()
-    await talk.session.take_line(line)
+    await talk.session.receive_line(line)
     answer = await talk.until(lambda message: "error" in message)
     assert (answer["error"]["code"], len(talk.sent)) == (code, 1)
     assert len(answer["error"]["message"]) < 500
@@ -150,7 +150,7 @@ async def test_a_message_that_is_wrong_is_told_so_once(line: bytes, code: int) -
 
 async def test_a_batch_is_answered_request_by_request() -> None:
     talk = Talk()
-    await talk.session.take_line(
+    await talk.session.receive_line(
         b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},'
         b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}]'
     )
@@ -161,7 +161,7 @@ async def test_a_batch_is_answered_request_by_request() -> None:
 
 async def test_an_answer_that_nobody_waits_for_is_passed_over() -> None:
     talk = Talk()
-    await talk.session.take({"jsonrpc": "2.0", "id": 5, "result": {}})
-    await talk.session.take({"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": ""}})
+    await talk.session.receive({"jsonrpc": "2.0", "id": 5, "result": {}})
+    await talk.session.receive({"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": ""}})
     assert talk.sent == []
     await check_still_answers(talk)

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.words import facts_of
-from molecule_core.wire.inbox import InboxMessage, message_of
+from molecule_core.agent.message_format import message_fields
+from molecule_core.wire.schemas.inbox import InboxMessage, message_from_row
 from tests.requirements import requirement
 
 
 def read(kind: str, metadata: Any) -> InboxMessage:
     """The message of a row of a kind, with what was said beside its words."""
     message = {"role": "agent", "parts": [{"kind": "text", "text": "Make tea"}], "metadata": metadata}
-    return message_of({"id": "a-1", "kind": kind, "request_body": {"params": {"message": message}}})
+    return message_from_row({"id": "a-1", "kind": kind, "request_body": {"params": {"message": message}}})
 
 
 @requirement("D6")
@@ -20,7 +20,7 @@ def read(kind: str, metadata: Any) -> InboxMessage:
 def test_a_task_and_its_result_say_which_task_it_is(kind: str) -> None:
     message = read(kind, {"delegation_id": "d-1"})
     assert (message.delegation_id, message.text) == ("d-1", "Make tea")
-    assert facts_of(message)["delegation_id"] == "d-1"
+    assert message_fields(message)["delegation_id"] == "d-1"
 
 
 @requirement("D6", "D17")
@@ -28,7 +28,7 @@ def test_a_task_and_its_result_say_which_task_it_is(kind: str) -> None:
 def test_what_a_sender_writes_beside_a_plain_message_makes_it_no_task(kind: str) -> None:
     message = read(kind, {"delegation_id": "d-1"})
     assert message.delegation_id == ""
-    assert "delegation_id" not in facts_of(message)
+    assert "delegation_id" not in message_fields(message)
 
 
 @pytest.mark.parametrize("metadata", [None, [], "d-1", {}, {"delegation_id": 7}, {"delegation_id": {"a": 1}}])

@@ -17,9 +17,9 @@ from mcp_types import JSONRPCMessage, TextContent
 from msgspec import Struct
 from pydantic import TypeAdapter
 
-from molecule_core.wire.mcp import Calling, Eras, Outcome, Session
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import ToolError, ToolSpec
+from molecule_core.tools.mcp_dispatcher import CallContext, McpClientSession, SessionMode, ToolResult
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import ToolError, ToolSpec
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
 from tests.wire.talking import Act, TellingHost
@@ -31,14 +31,14 @@ MODES = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 class Pair:
     """A transport of the SDK whose other end is a session of ours."""
 
-    def __init__(self, host: TellingHost, eras: Eras) -> None:
+    def __init__(self, host: TellingHost, eras: SessionMode) -> None:
         self._host = host
         self._eras = eras
 
     async def __aenter__(self) -> Any:
         self._to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](100)
         to_server, self._from_client = anyio.create_memory_object_stream[SessionMessage](100)
-        self.session = Session(self._host, self._send, eras=self._eras)
+        self.session = McpClientSession(self._host, self._send, mode=self._eras)
         self._pumping = asyncio.create_task(self._pump())
         return from_server, to_server
 
@@ -48,7 +48,7 @@ class Pair:
     async def _pump(self) -> None:
         async for envelope in self._from_client:
             line = envelope.message.model_dump_json(by_alias=True, exclude_unset=True)
-            await self.session.take_line(line.encode())
+            await self.session.receive_line(line.encode())
 
     async def __aexit__(self, *_: object) -> None:
         self._pumping.cancel()
@@ -61,7 +61,7 @@ class Pair:
 @asynccontextmanager
 async def client_of(act: Act, mode: str, *, tools: Sequence[ToolSpec] = TOOLS) -> AsyncIterator[Client]:
     """A client that is connected to a host whose tools do this."""
-    async with Client(Pair(TellingHost(act, tools), Eras.BOTH), mode=mode) as client:
+    async with Client(Pair(TellingHost(act, tools), SessionMode.BOTH), mode=mode) as client:
         yield client
 
 
@@ -85,8 +85,8 @@ def sample(schema: dict[str, Any]) -> Any:
     return by_type[schema["type"]]() if "type" in schema else None
 
 
-async def give_sample(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
-    return Outcome(sample(spec.output_schema))
+async def give_sample(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
+    return ToolResult(sample(spec.output_schema))
 
 
 @requirement("G3", "G13")
@@ -117,8 +117,8 @@ def test_both_schemas_are_json_schema_2020_12(spec: ToolSpec) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_result_that_breaks_its_promise_is_noticed_by_the_client(mode: str) -> None:
-    async def give_nothing(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
-        return Outcome({})
+    async def give_nothing(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
+        return ToolResult({})
 
     async with client_of(give_nothing, mode) as client:
         await bounded(client.list_tools())
@@ -128,7 +128,7 @@ async def test_a_result_that_breaks_its_promise_is_noticed_by_the_client(mode: s
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_refusals_reach_the_client_as_results_and_unknown_methods_as_errors(mode: str) -> None:
-    async def refuse(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def refuse(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         raise ToolError("name one of: a, b")
 
     async with client_of(refuse, mode) as client:
@@ -153,9 +153,9 @@ async def test_the_client_is_told_of_progress_while_it_waits(mode: str) -> None:
     async def listen(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    async def act(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def act(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         await calling.progress(1, 60, "no message yet")
-        return Outcome(sample(spec.output_schema))
+        return ToolResult(sample(spec.output_schema))
 
     async with client_of(act, mode) as client:
         await bounded(client.call_tool("wait_for_message", {}, progress_callback=listen))
@@ -166,14 +166,14 @@ async def test_the_client_is_told_of_progress_while_it_waits(mode: str) -> None:
 async def test_a_client_that_gives_up_ends_the_tool_and_goes_on(mode: str) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def act(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+    async def act(spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         if spec.name == "wait_for_message":
             begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 ended.set()
-        return Outcome(sample(spec.output_schema))
+        return ToolResult(sample(spec.output_schema))
 
     async with client_of(act, mode) as client:
         waiting = asyncio.create_task(client.call_tool("wait_for_message", {}))

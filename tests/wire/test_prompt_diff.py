@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from molecule_core.wire.prompts import DiffSection, Section, diff
+from molecule_core.wire.schemas.prompts import DiffSection, PromptSection, diff_sections
 from tests.requirements import requirement
 
 _ALL = 10**6
 
 
-def section(number: int, lines: Sequence[str]) -> Section:
+def section(number: int, lines: Sequence[str]) -> PromptSection:
     """A piece of a prompt."""
     text = "\n".join(lines)
-    return Section(
+    return PromptSection(
         part=1, kind="file", title=f"{number}.md", source=f"file:{number}.md", text=text, bytes=0, tokens=0, hash=""
     )
 
@@ -19,7 +19,7 @@ def section(number: int, lines: Sequence[str]) -> Section:
 def compared(*pairs: tuple[Sequence[str], Sequence[str]]) -> list[DiffSection]:
     """What differs where each of these sections has become another one."""
     old = [section(number, pair[0]) for number, pair in enumerate(pairs)]
-    return diff(old, [section(number, pair[1]) for number, pair in enumerate(pairs)], _ALL)
+    return diff_sections(old, [section(number, pair[1]) for number, pair in enumerate(pairs)], _ALL)
 
 
 def signs(found: DiffSection) -> str:

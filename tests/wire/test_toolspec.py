@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from molecule_core.edges.leave import WITHOUT_LEAVE
-from molecule_core.wire.mcp import listed
-from molecule_core.wire.tools import TOOLS, find
-from molecule_core.wire.toolspec import (
-    LEAVE,
-    SECTIONS,
-    BadArguments,
-    Request,
-    Route,
+from molecule_core.api.approvals.gate import UNGATED_TOOLS
+from molecule_core.tools.mcp_dispatcher import tool_listing
+from molecule_core.tools.registry import TOOLS, find_tool
+from molecule_core.tools.spec import (
+    APPROVAL_ARGUMENT,
+    TOOL_SECTIONS,
+    BadArgumentsError,
+    RouteCall,
     Runtime,
     ToolError,
+    ToolRequest,
     ToolSpec,
-    schema_of,
+    json_schema_of,
     tool_name,
 )
 from tests.requirements import requirement
@@ -31,15 +31,15 @@ PEER = "0199a0a0-0000-7000-8000-000000000002"
 
 def tool(name: str) -> ToolSpec:
     """A tool that is there."""
-    spec = find(name)
+    spec = find_tool(name)
     assert spec is not None
     return spec
 
 
-def request_of(name: str, **given: Any) -> Request:
+def request_of(name: str, **given: Any) -> ToolRequest:
     """The request that a call is."""
     spec = tool(name)
-    return spec.request(OWN, spec.arguments(given))
+    return spec.to_request(OWN, spec.parse_arguments(given))
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_a_schema_stands_alone_and_keeps_what_is_called_title() -> None:
         },
         "required": ["title"],
     }
-    assert schema_of(Outer) == {
+    assert json_schema_of(Outer) == {
         "type": "object",
         "properties": {
             "first": inner,
@@ -112,20 +112,20 @@ def test_a_choice_has_a_type_and_no_empty_value_which_some_hosts_refuse(spec: To
 @pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
 def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) -> None:
     assert len(spec.description) < 4096
-    assert "\n" not in spec.short
-    assert spec.short.endswith(".")
-    assert spec.section in SECTIONS
+    assert "\n" not in spec.summary
+    assert spec.summary.endswith(".")
+    assert spec.section in TOOL_SECTIONS
 
 
 @requirement("G3")
 def test_all_tools_together_fit_into_a_line_that_hosts_read_at_once() -> None:
     """64 KiB is what asyncio's streams read as a line if nobody says otherwise; hosts are written on them."""
-    assert len(msgspec.json.encode([listed(spec) for spec in TOOLS])) < 64_500
+    assert len(msgspec.json.encode([tool_listing(spec) for spec in TOOLS])) < 64_500
 
 
 @requirement("G2")
 def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
-    ours = {spec.name: set(spec.input_schema["properties"]) - {LEAVE} for spec in TOOLS}
+    ours = {spec.name: set(spec.input_schema["properties"]) - {APPROVAL_ARGUMENT} for spec in TOOLS}
     via = {"via_workspace"}
     answers = {"reply_handle", "progress"}
     mine, target = {"thread_id", *via}, {"target", "thread_id", *via}
@@ -168,8 +168,8 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
 @requirement("G2", "Q9")
 @pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
 def test_every_tool_that_a_rule_can_stop_takes_the_approval_that_allows_it(spec: ToolSpec) -> None:
-    cannot = spec.name in (*WITHOUT_LEAVE, "request_approval")
-    assert (LEAVE in spec.input_schema["properties"]) is not cannot
+    cannot = spec.name in (*UNGATED_TOOLS, "request_approval")
+    assert (APPROVAL_ARGUMENT in spec.input_schema["properties"]) is not cannot
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -179,42 +179,42 @@ def test_every_tool_that_a_rule_can_stop_takes_the_approval_that_allows_it(spec:
 @pytest.mark.parametrize("alias", ["via_workspace", "source_workspace_id", "_as_workspace"])
 def test_the_identity_is_understood_under_all_of_its_names(alias: str) -> None:
     spec = tool("list_peers")
-    assert spec.seat_of(spec.arguments({alias: OWN})) == OWN
+    assert spec.caller_workspace(spec.parse_arguments({alias: OWN})) == OWN
     assert alias == "via_workspace" or alias not in spec.input_schema["properties"]
 
 
 @pytest.mark.parametrize("alias", ["workspace_id", "source_workspace_id", "_as_workspace"])
 def test_where_the_original_calls_it_workspace_id_that_is_the_identity(alias: str) -> None:
     spec = tool("send_message_to_user")
-    assert spec.seat_of(spec.arguments({"message": "hi", alias: OWN})) == OWN
+    assert spec.caller_workspace(spec.parse_arguments({"message": "hi", alias: OWN})) == OWN
 
 
 def test_two_identities_in_one_call_are_refused() -> None:
-    with pytest.raises(BadArguments, match="two different workspaces"):
-        tool("list_peers").arguments({"via_workspace": OWN, "source_workspace_id": PEER})
+    with pytest.raises(BadArgumentsError, match="two different workspaces"):
+        tool("list_peers").parse_arguments({"via_workspace": OWN, "source_workspace_id": PEER})
 
 
 def test_the_same_identity_twice_is_one() -> None:
     spec = tool("list_peers")
-    assert spec.seat_of(spec.arguments({"via_workspace": OWN, "_as_workspace": OWN})) == OWN
+    assert spec.caller_workspace(spec.parse_arguments({"via_workspace": OWN, "_as_workspace": OWN})) == OWN
 
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_an_empty_identity_is_none(empty: str | None) -> None:
     spec = tool("list_peers")
-    assert spec.seat_of(spec.arguments({"via_workspace": empty, "source_workspace_id": OWN})) == OWN
-    assert spec.seat_of(spec.arguments({"via_workspace": empty})) == ""
+    assert spec.caller_workspace(spec.parse_arguments({"via_workspace": empty, "source_workspace_id": OWN})) == OWN
+    assert spec.caller_workspace(spec.parse_arguments({"via_workspace": empty})) == ""
 
 
 def test_a_tool_about_all_seats_takes_no_identity() -> None:
-    assert tool("wait_for_message").identity is None
-    with pytest.raises(BadArguments):
-        tool("wait_for_message").arguments({"via_workspace": OWN})
+    assert tool("wait_for_message").identity_argument is None
+    with pytest.raises(BadArgumentsError):
+        tool("wait_for_message").parse_arguments({"via_workspace": OWN})
 
 
 def test_null_counts_as_not_given() -> None:
     spec = tool("inbox_peek")
-    assert spec.arguments({"limit": None}) == spec.arguments(None) == spec.arguments({})
+    assert spec.parse_arguments({"limit": None}) == spec.parse_arguments(None) == spec.parse_arguments({})
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_null_counts_as_not_given() -> None:
     ],
 )
 def test_wrong_arguments_are_refused_with_the_tool_the_fault_and_the_way_out(name: str, given: Any, said: str) -> None:
-    with pytest.raises(BadArguments) as refused:
-        tool(name).arguments(given)
+    with pytest.raises(BadArgumentsError) as refused:
+        tool(name).parse_arguments(given)
     text = refused.value.text
     assert text.startswith(f"{name}: ")
     assert said in text
@@ -243,8 +243,8 @@ def test_wrong_arguments_are_refused_with_the_tool_the_fault_and_the_way_out(nam
 @given(st.sampled_from(TOOLS), st.dictionaries(st.text(max_size=20), st.text(max_size=50) | st.integers(), max_size=5))
 def test_whatever_is_given_is_taken_or_refused_in_bounded_words(spec: ToolSpec, given_: dict[str, Any]) -> None:
     try:
-        assert isinstance(spec.arguments(given_), spec.takes)
-    except BadArguments as error:
+        assert isinstance(spec.parse_arguments(given_), spec.arguments_type)
+    except BadArgumentsError as error:
         assert 20 < len(error.text) < 1500
 
 
@@ -253,10 +253,10 @@ def test_whatever_is_given_is_taken_or_refused_in_bounded_words(spec: ToolSpec, 
 
 @requirement("G1")
 def test_a_call_of_a_route_is_a_request_of_the_public_api() -> None:
-    assert request_of("send_message_to_user", message="hi") == Request(
+    assert request_of("send_message_to_user", message="hi") == ToolRequest(
         "POST", f"/workspaces/{OWN}/notify", {}, {"message": "hi", "progress": False}
     )
-    assert request_of("list_peers") == Request("GET", f"/registry/{OWN}/peers", {}, None)
+    assert request_of("list_peers") == ToolRequest("GET", f"/registry/{OWN}/peers", {}, None)
     assert request_of("list_peers", q="a b&c").query == {"q": "a b&c"}
     assert request_of("update_agent_card", card={"name": "x"}).body == {
         "workspace_id": OWN,
@@ -279,20 +279,20 @@ class Paths(Struct, frozen=True, forbid_unknown_fields=True):
 def test_a_path_is_not_filled_with_what_leads_elsewhere(key: str) -> None:
     spec = msgspec.structs.replace(
         tool("list_peers"),
-        takes=Paths,
-        call=Route("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
+        arguments_type=Paths,
+        call=RouteCall("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
     )
-    with pytest.raises(BadArguments, match="must name something"):
-        spec.request(OWN, spec.arguments({"key": key}))
+    with pytest.raises(BadArgumentsError, match="must name something"):
+        spec.to_request(OWN, spec.parse_arguments({"key": key}))
 
 
 def test_a_value_in_a_path_is_one_segment_of_it() -> None:
     spec = msgspec.structs.replace(
         tool("list_peers"),
-        takes=Paths,
-        call=Route("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
+        arguments_type=Paths,
+        call=RouteCall("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
     )
-    path = spec.request(OWN, spec.arguments({"key": "a/../b?c#d é"})).path
+    path = spec.to_request(OWN, spec.parse_arguments({"key": "a/../b?c#d é"})).path
     assert path == f"/workspaces/{OWN}/memory/a%2F..%2Fb%3Fc%23d%20%C3%A9"
 
 
@@ -306,7 +306,7 @@ def test_a_list_is_put_under_its_name_and_the_seat_beside_it() -> None:
         "active_tasks": 0,
         "url": "x",
     }
-    result = tool("list_peers").result(OWN, [row])
+    result = tool("list_peers").convert_result(OWN, [row])
     assert result["workspace_id"] == OWN
     assert result["peers"] == [{**{key: row[key] for key in row if key != "url"}, "agent_card": None}]
 
@@ -314,7 +314,7 @@ def test_a_list_is_put_under_its_name_and_the_seat_beside_it() -> None:
 @pytest.mark.parametrize("answer", [None, [], "ok", {"status": 7}])
 def test_an_answer_that_nobody_knows_is_told_as_such(answer: Any) -> None:
     with pytest.raises(ToolError, match="differ in version"):
-        tool("send_message_to_user").result(OWN, answer)
+        tool("send_message_to_user").convert_result(OWN, answer)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -351,4 +351,4 @@ def test_no_name_stands_twice() -> None:
     assert len({spec.name for spec in TOOLS}) == len(TOOLS)
     words = [spec.cli for spec in TOOLS if spec.cli]
     assert len(set(words)) == len(words)
-    assert find("fly_agent") is None
+    assert find_tool("fly_agent") is None

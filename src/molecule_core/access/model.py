@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Kind(StrEnum):
+class CredentialKind(StrEnum):
     """The kinds of credential. They share no table; the one for figures opens nothing else and is no one's."""
 
     PERSON = "person"
@@ -25,7 +25,7 @@ class Role(StrEnum):
 class Caller(Struct, frozen=True):
     """Who the credential proves it is. `org_id` is empty for the admin, who belongs to every organisation."""
 
-    kind: Kind
+    kind: CredentialKind
     id: str
     org_id: str
     role: Role
@@ -53,18 +53,18 @@ class Token(Struct, frozen=True):
     hash: str
 
 
-class Issued(Struct, frozen=True):
+class IssuedToken(Struct, frozen=True):
     """A new token, shown this once."""
 
-    about: Token
+    info: Token
     token: str
 
 
-class Rotated(Struct, frozen=True):
+class RotatedToken(Struct, frozen=True):
     """A workspace has a new token. The old ones, by their hashes, end at `ends_at` (microseconds)."""
 
-    issued: Issued
-    ended: list[str]
+    issued: IssuedToken
+    ended_hashes: list[str]
     ends_at: int
 
 
@@ -88,8 +88,8 @@ class Login(Struct, frozen=True):
     expires_at: int
 
 
-ADMIN = Caller(kind=Kind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
+ADMIN = Caller(kind=CredentialKind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
 """The holder of the server's own token: an owner of every organisation."""
 
-METRICS = Caller(kind=Kind.METRICS, id="metrics", org_id="", role=Role.VIEWER, name="metrics")
+METRICS = Caller(kind=CredentialKind.METRICS, id="metrics", org_id="", role=Role.VIEWER, name="metrics")
 """The holder of the token that reads the server's figures."""

@@ -7,7 +7,7 @@ from molecule_core.access.model import Person, Role
 _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.OWNER: 2}
 
 
-def may(role: Role, needed: Role) -> bool:
+def role_includes(role: Role, needed: Role) -> bool:
     """Whether a role includes another."""
     return _RANK[role] >= _RANK[needed]
 

@@ -5,42 +5,49 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.access.memory import Remembered
-from molecule_core.access.model import Issued, Login, Person, Role, Rotated, Token
-from molecule_core.access.people import PeopleWriter, changed_people
-from molecule_core.access.reader import token_of
-from molecule_core.ground.clock import DAY, SECOND, Clock, rfc3339
-from molecule_core.ground.errors import InvalidLogin, NotFound, TooManyTokens
-from molecule_core.ground.ids import Ids, Randomness
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import clean_name
-from molecule_core.ground.tokens import (
+from molecule_core.access.credential_cache import CredentialCache
+from molecule_core.access.model import Caller, Invitation, IssuedToken, Login, Person, Role, RotatedToken, Token
+from molecule_core.access.reader import token_from_row
+from molecule_core.access.rules import is_last_owner
+from molecule_core.common.clock import DAY, HOUR, SECOND, Clock, to_rfc3339
+from molecule_core.common.errors import InvalidLogin, LastOwner, NotFound, TooManyTokens
+from molecule_core.common.ids import IdGenerator, Randomness
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import validate_name
+from molecule_core.common.tokens import (
     INVITATION_PREFIX,
     LOGIN_PREFIX,
     PERSON_PREFIX,
     SESSION_PREFIX,
     WORKSPACE_PREFIX,
-    hash_of,
-    hint_of,
-    id_of,
+    hash_token,
     new_token,
-    prefix_of,
+    token_hint,
+    token_id_from_hash,
+    token_prefix,
 )
-from molecule_core.store.database import Command, Decision, Event, Read, Row, Store, T, WriteSet
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Row, Store, T, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.wire.events import CredentialsRotated
+from molecule_core.wire.schemas.events import CredentialsRotatedPayload, PeopleChangedPayload
 
 
 class AccessWriter:
     """Issues credentials. A token is returned once, by the call that makes it, and stored as a hash."""
 
     def __init__(
-        self, store: Store, memory: Remembered, *, clock: Clock, ids: Ids, randomness: Randomness, limits: Limits
+        self,
+        store: Store,
+        cache: CredentialCache,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        randomness: Randomness,
+        limits: Limits,
     ) -> None:
-        self.people = PeopleWriter(store, memory, clock=clock, ids=ids, randomness=randomness, limits=limits)
+        self.people = PeopleWriter(store, cache, clock=clock, ids=ids, randomness=randomness, limits=limits)
         self._store = store
-        self._memory = memory
+        self._cache = cache
         self._clock = clock
         self._ids = ids
         self._randomness = randomness
@@ -48,123 +55,131 @@ class AccessWriter:
 
     # -- tokens of workspaces ------------------------------------------------------------------------------------------
 
-    def issue_for_workspace(self, org_id: str, workspace_id: str) -> tuple[str, list[tuple[str, Params]]]:
+    def prepare_workspace_token(self, org_id: str, workspace_id: str) -> tuple[str, list[tuple[str, Params]]]:
         """A new token and the statements that make it valid, for the command that creates the workspace."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
         return issued.token, [write]
 
-    def _new_workspace_token(self, org_id: str, workspace_id: str) -> tuple[Issued, tuple[str, Params]]:
+    def _new_workspace_token(self, org_id: str, workspace_id: str) -> tuple[IssuedToken, tuple[str, Params]]:
         token = new_token(WORKSPACE_PREFIX, self._randomness)
-        about = Token(id_of(hash_of(token)), hint_of(token), self._clock.now(), None, hash_of(token))
+        info = Token(
+            token_id_from_hash(hash_token(token)), token_hint(token), self._clock.now(), None, hash_token(token)
+        )
         row = {
-            "hash": about.hash,
-            "hint": about.hint,
+            "hash": info.hash,
+            "hint": info.hint,
             "org_id": org_id,
             "workspace_id": workspace_id,
-            "created_at": about.created_at,
+            "created_at": info.created_at,
         }
-        return Issued(about, token), ("insert_workspace_token", row)
+        return IssuedToken(info, token), ("insert_workspace_token", row)
 
-    async def issue_workspace_token(self, org_id: str, workspace_id: str) -> Issued:
+    async def issue_workspace_token(self, org_id: str, workspace_id: str) -> IssuedToken:
         """One more token of a workspace. Raises TooManyTokens."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
 
-        def decide() -> Decision[Issued]:
-            self._check_room((yield self._live_tokens(workspace_id)))
-            return self._rotated(org_id, workspace_id, [write], CredentialsRotated(1, 0, None), (), issued)
+        def decide() -> CommandSteps[IssuedToken]:
+            self._check_token_quota((yield self._live_tokens_query(workspace_id)))
+            return self._rotation_write_set(
+                org_id, workspace_id, [write], CredentialsRotatedPayload(1, 0, None), (), issued
+            )
 
-        return await self._store.run(self._of_workspace(org_id, workspace_id, decide))
+        return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
     async def revoke_workspace_token(self, org_id: str, workspace_id: str, token_id: str) -> Token:
         """A token of a workspace opens nothing any more. Raises NotFound."""
 
-        def decide() -> Decision[Token]:
-            token = _found((yield self._live_tokens(workspace_id)), token_id)
+        def decide() -> CommandSteps[Token]:
+            token = _find_token((yield self._live_tokens_query(workspace_id)), token_id)
             now = self._clock.now()
             ended: list[tuple[str, Params]] = [("revoke_workspace_token", {"hash": token.hash, "now": now})]
-            told = CredentialsRotated(0, 1, rfc3339(now))
-            return self._rotated(org_id, workspace_id, ended, told, (token.hash,), token)
+            rotation = CredentialsRotatedPayload(0, 1, to_rfc3339(now))
+            return self._rotation_write_set(org_id, workspace_id, ended, rotation, (token.hash,), token)
 
-        return await self._store.run(self._of_workspace(org_id, workspace_id, decide))
+        return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
-    async def rotate(self, org_id: str, workspace_id: str, grace_seconds: int) -> Rotated:
+    async def rotate_workspace_tokens(self, org_id: str, workspace_id: str, grace_seconds: int) -> RotatedToken:
         """A new token; all others end at once, or after a while. Raises TooManyTokens."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
 
-        def decide() -> Decision[Rotated]:
-            live = yield self._live_tokens(workspace_id)
+        def decide() -> CommandSteps[RotatedToken]:
+            live = yield self._live_tokens_query(workspace_id)
             if grace_seconds:
-                self._check_room(live)
+                self._check_token_quota(live)
             ends_at = self._clock.now() + grace_seconds * SECOND
-            old = [token_of(row) for row in live]
+            old = [token_from_row(row) for row in live]
             ending = [each for each in old if each.expires_at is None or each.expires_at > ends_at]
             ends: list[tuple[str, Params]] = [
                 ("end_workspace_token", {"hash": each.hash, "ends_at": ends_at}) for each in ending
             ]
             hashes = [each.hash for each in ending]
-            told = CredentialsRotated(1, len(hashes), rfc3339(ends_at))
-            answer = Rotated(issued, hashes, ends_at)
-            return self._rotated(org_id, workspace_id, [write, *ends], told, hashes, answer)
+            rotation = CredentialsRotatedPayload(1, len(hashes), to_rfc3339(ends_at))
+            result = RotatedToken(issued, hashes, ends_at)
+            return self._rotation_write_set(org_id, workspace_id, [write, *ends], rotation, hashes, result)
 
-        return await self._store.run(self._of_workspace(org_id, workspace_id, decide))
+        return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
-    def _of_workspace(self, org_id: str, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
+    def _token_command(self, org_id: str, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
         return Command(org_id, (("tokens", workspace_id),), decide)
 
-    def _live_tokens(self, workspace_id: str) -> Read:
-        return Read("tokens_of_workspace", {"workspace_id": workspace_id, "now": self._clock.now()})
+    def _live_tokens_query(self, workspace_id: str) -> ReadQuery:
+        return ReadQuery("tokens_of_workspace", {"workspace_id": workspace_id, "now": self._clock.now()})
 
-    def _check_room(self, live: Sequence[Row]) -> None:
+    def _check_token_quota(self, live: Sequence[Row]) -> None:
         if len(live) >= self._limits.live_tokens:
             raise TooManyTokens(limit=self._limits.live_tokens)
 
-    def _rotated(
+    def _rotation_write_set(
         self,
         org_id: str,
         workspace_id: str,
         writes: list[tuple[str, Params]],
-        told: CredentialsRotated,
-        ended: Sequence[str],
-        answer: T,
+        rotation: CredentialsRotatedPayload,
+        ended_hashes: Sequence[str],
+        result: T,
     ) -> WriteSet[T]:
-        payload = msgspec.json.encode(told)
-        event = Event("EXTERNAL_CREDENTIALS_ROTATED", workspace_id, "credentials", workspace_id, 0, payload)
-        return WriteSet(answer, writes, [event], (org_key(org_id),), lambda: self._memory.forget(ended))
+        payload = msgspec.json.encode(rotation)
+        event = JournalEvent("EXTERNAL_CREDENTIALS_ROTATED", workspace_id, "credentials", workspace_id, 0, payload)
+        return WriteSet(result, writes, [event], (org_key(org_id),), lambda: self._cache.invalidate(ended_hashes))
 
     # -- persons and their tokens --------------------------------------------------------------------------------------
 
     async def add_person(self, org_id: str, name: str, role: Role) -> tuple[Person, str]:
         """A new person with a first token, which lives `limits.person_token_days`. Raises InvalidName."""
         now = self._clock.now()
-        person = Person(self._ids.new(), org_id, clean_name(name, self._limits.name_length), role.value, now)
+        person = Person(self._ids.new(), org_id, validate_name(name, self._limits.name_length), role.value, now)
         issued, write = self._new_person_token(person.id)
 
-        def decide() -> Decision[tuple[Person, str]]:
+        def decide() -> CommandSteps[tuple[Person, str]]:
             yield from ()
-            answer = (person, issued.token)
-            return WriteSet(answer, [("insert_person", person), write], [changed_people(person)], (org_key(org_id),))
+            result = (person, issued.token)
+            return WriteSet(
+                result, [("insert_person", person), write], [people_changed_event(person)], (org_key(org_id),)
+            )
 
         return await self._store.run(Command(org_id, (("people", org_id),), decide))
 
-    def _new_person_token(self, person_id: str) -> tuple[Issued, tuple[str, Params]]:
+    def _new_person_token(self, person_id: str) -> tuple[IssuedToken, tuple[str, Params]]:
         token, now = new_token(PERSON_PREFIX, self._randomness), self._clock.now()
         expires_at = now + self._limits.person_token_days * DAY
-        about = Token(id_of(hash_of(token)), hint_of(token), now, expires_at, hash_of(token))
+        info = Token(token_id_from_hash(hash_token(token)), token_hint(token), now, expires_at, hash_token(token))
         row = {
-            "hash": about.hash,
-            "hint": about.hint,
+            "hash": info.hash,
+            "hint": info.hint,
             "person_id": person_id,
             "created_at": now,
             "expires_at": expires_at,
         }
-        return Issued(about, token), ("insert_person_token", row)
+        return IssuedToken(info, token), ("insert_person_token", row)
 
-    async def issue_person_token(self, person: Person) -> Issued:
+    async def issue_person_token(self, person: Person) -> IssuedToken:
         """One more token of a person, which lives `limits.person_token_days`. Raises TooManyTokens."""
         issued, write = self._new_person_token(person.id)
 
-        def decide() -> Decision[Issued]:
-            self._check_room((yield Read("tokens_of_person", {"person_id": person.id, "now": self._clock.now()})))
+        def decide() -> CommandSteps[IssuedToken]:
+            self._check_token_quota(
+                (yield ReadQuery("tokens_of_person", {"person_id": person.id, "now": self._clock.now()}))
+            )
             return WriteSet(issued, [write])
 
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
@@ -172,23 +187,23 @@ class AccessWriter:
     async def revoke_person_token(self, person: Person, token_id: str) -> Token:
         """A token of a person opens nothing any more. Raises NotFound."""
 
-        def decide() -> Decision[Token]:
+        def decide() -> CommandSteps[Token]:
             now = self._clock.now()
-            token = _found((yield Read("tokens_of_person", {"person_id": person.id, "now": now})), token_id)
+            token = _find_token((yield ReadQuery("tokens_of_person", {"person_id": person.id, "now": now})), token_id)
             ended: list[tuple[str, Params]] = [("revoke_person_token", {"hash": token.hash, "now": now})]
-            return WriteSet(token, ended, then=lambda: self._memory.forget((token.hash,)))
+            return WriteSet(token, ended, after_commit=lambda: self._cache.invalidate((token.hash,)))
 
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
 
-    async def owner(self, org_id: str, name: str) -> Person:
+    async def get_or_create_owner(self, org_id: str, name: str) -> Person:
         """The first owner of an organisation; a new one of that name if it has none."""
 
-        def decide() -> Decision[Person]:
-            for row in (yield Read("persons_of_org", {"org_id": org_id})):
+        def decide() -> CommandSteps[Person]:
+            for row in (yield ReadQuery("persons_of_org", {"org_id": org_id})):
                 if row[3] == Role.OWNER.value:
                     return WriteSet(Person(*row))
             person = Person(self._ids.new(), org_id, name, Role.OWNER.value, self._clock.now())
-            return WriteSet(person, [("insert_person", person)], [changed_people(person)], (org_key(org_id),))
+            return WriteSet(person, [("insert_person", person)], [people_changed_event(person)], (org_key(org_id),))
 
         return await self._store.run(Command(org_id, (("people", org_id),), decide))
 
@@ -198,9 +213,9 @@ class AccessWriter:
         """A code that logs a person in once, and when it expires (microseconds)."""
         code, now = new_token(LOGIN_PREFIX, self._randomness), self._clock.now()
         expires_at = now + self._limits.login_seconds * SECOND
-        row = {"hash": hash_of(code), "person_id": person.id, "created_at": now, "expires_at": expires_at}
+        row = {"hash": hash_token(code), "person_id": person.id, "created_at": now, "expires_at": expires_at}
 
-        def decide() -> Decision[tuple[str, int]]:
+        def decide() -> CommandSteps[tuple[str, int]]:
             yield from ()
             return WriteSet((code, expires_at), [("insert_login", row)])
 
@@ -208,36 +223,189 @@ class AccessWriter:
 
     async def log_in(self, code: str) -> Login:
         """Exchanges the code of a login link or of an invitation for a session, once. Raises InvalidLogin."""
-        if prefix_of(code) == INVITATION_PREFIX:
-            return await self.people.accept(code)
-        used, token = hash_of(code), new_token(SESSION_PREFIX, self._randomness)
+        if token_prefix(code) == INVITATION_PREFIX:
+            return await self.people.accept_invitation(code)
+        code_hash, token = hash_token(code), new_token(SESSION_PREFIX, self._randomness)
 
-        def decide() -> Decision[Login]:
+        def decide() -> CommandSteps[Login]:
             now = self._clock.now()
-            found = yield Read("login_by_hash", {"hash": used})
+            found = yield ReadQuery("login_by_hash", {"hash": code_hash})
             if not found or found[0][6] is not None or found[0][5] <= now:
                 raise InvalidLogin
             person, expires_at = Person(*found[0][:5]), now + self._limits.session_days * DAY
-            session = {"hash": hash_of(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
-            writes: list[tuple[str, Params]] = [("use_login", {"hash": used, "now": now}), ("insert_session", session)]
+            session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
+            writes: list[tuple[str, Params]] = [
+                ("use_login", {"hash": code_hash, "now": now}),
+                ("insert_session", session),
+            ]
             return WriteSet(Login(person, token, expires_at), writes)
 
-        return await self._store.run(Command("", (("login", used),), decide))
+        return await self._store.run(Command("", (("login", code_hash),), decide))
 
     async def log_out(self, token: str) -> None:
         """Ends a session; no harm if it has ended."""
-        ended: dict[str, Any] = {"hash": hash_of(token), "now": self._clock.now()}
+        ended: dict[str, Any] = {"hash": hash_token(token), "now": self._clock.now()}
 
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
-            return WriteSet(None, [("end_session", ended)], then=lambda: self._memory.forget((ended["hash"],)))
+            return WriteSet(
+                None, [("end_session", ended)], after_commit=lambda: self._cache.invalidate((ended["hash"],))
+            )
 
         await self._store.run(Command("", (("session", ended["hash"]),), decide))
 
 
-def _found(rows: Sequence[Row], token_id: str) -> Token:
+def _find_token(rows: Sequence[Row], token_id: str) -> Token:
     """A token out of a list. Raises NotFound."""
     for row in rows:
-        if id_of(row[0]) == token_id:
-            return token_of(row)
+        if token_id_from_hash(row[0]) == token_id:
+            return token_from_row(row)
     raise NotFound(what="token")
+
+
+class PeopleWriter:
+    """Changes who belongs to an organisation. One change of its people at a time, so that one owner always remains."""
+
+    def __init__(
+        self,
+        store: Store,
+        cache: CredentialCache,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        randomness: Randomness,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._clock = clock
+        self._ids = ids
+        self._randomness = randomness
+        self._limits = limits
+
+    # -- persons -------------------------------------------------------------------------------------------------------
+
+    async def update_person(self, org_id: str, person_id: str, *, name: str | None, role: Role | None) -> Person:
+        """Another name or role, in force at once. Raises InvalidName, NotFound, LastOwner."""
+        clean = None if name is None else validate_name(name, self._limits.name_length)
+
+        def decide() -> CommandSteps[Person]:
+            old, others = _split_person((yield ReadQuery("persons_of_org", {"org_id": org_id})), person_id)
+            new_role = old.role if role is None else role.value
+            if new_role != Role.OWNER.value and is_last_owner(old, others):
+                raise LastOwner(name=old.name)
+            new = msgspec.structs.replace(old, name=clean or old.name, role=new_role)
+            if new == old:
+                return WriteSet(old)
+            writes: list[tuple[str, Params]] = [("update_person", new)]
+            if new_role != Role.OWNER.value:
+                writes.append(self._end_invitations_by(org_id, person_id))
+            return self._person_write_set(new, writes, new)
+
+        return await self._store.run(self._people_command(org_id, decide))
+
+    async def remove_person(self, org_id: str, person_id: str) -> Person:
+        """A person belongs to the organisation no more: sessions, tokens and open invitations end with it.
+
+        Raises NotFound, LastOwner."""
+
+        def decide() -> CommandSteps[Person]:
+            old, others = _split_person((yield ReadQuery("persons_of_org", {"org_id": org_id})), person_id)
+            if is_last_owner(old, others):
+                raise LastOwner(name=old.name)
+            removal_writes: list[tuple[str, Params]] = [("remove_person", {"id": person_id, "now": self._clock.now()})]
+            return self._person_write_set(old, [*removal_writes, self._end_invitations_by(org_id, person_id)], old)
+
+        return await self._store.run(self._people_command(org_id, decide))
+
+    def _people_command(self, org_id: str, decide: Any) -> Command[Any]:
+        return Command(org_id, (("people", org_id),), decide)
+
+    def _end_invitations_by(self, org_id: str, person_id: str) -> tuple[str, Params]:
+        return "end_invitations_by", {"org_id": org_id, "person_id": person_id, "now": self._clock.now()}
+
+    def _person_write_set(self, person: Person, writes: list[tuple[str, Params]], result: Any) -> WriteSet[Any]:
+        return WriteSet(
+            result,
+            writes,
+            [people_changed_event(person)],
+            notify=(org_key(person.org_id),),
+            after_commit=lambda: self._cache.invalidate_holder(person.id),
+        )
+
+    # -- invitations ---------------------------------------------------------------------------------------------------
+
+    async def create_invitation(self, by: Caller, org_id: str, name: str, role: Role) -> tuple[Invitation, str]:
+        """An invitation and the code of its link, shown this once. Raises InvalidName."""
+        now, code = self._clock.now(), new_token(INVITATION_PREFIX, self._randomness)
+        invitation = Invitation(
+            id=self._ids.new(),
+            org_id=org_id,
+            name=validate_name(name, self._limits.name_length),
+            role=role.value,
+            invited_by=by.id,
+            created_at=now,
+            expires_at=now + self._limits.invitation_hours * HOUR,
+        )
+        row = {"hash": hash_token(code), **msgspec.structs.asdict(invitation)}
+
+        def decide() -> CommandSteps[tuple[Invitation, str]]:
+            yield from ()
+            return WriteSet((invitation, code), [("insert_invitation", row)])
+
+        return await self._store.run(self._people_command(org_id, decide))
+
+    async def withdraw_invitation(self, org_id: str, invitation_id: str) -> None:
+        """An invitation lets nobody in any more. Raises NotFound."""
+
+        def decide() -> CommandSteps[None]:
+            now = self._clock.now()
+            found = yield ReadQuery("open_invitations", {"org_id": org_id, "now": now})
+            if invitation_id not in {row[0] for row in found}:
+                raise NotFound(what="invitation")
+            return WriteSet(None, [("end_invitation", {"id": invitation_id, "now": now})])
+
+        await self._store.run(self._people_command(org_id, decide))
+
+    async def accept_invitation(self, code: str) -> Login:
+        """Exchanges an invitation for a new person and a session, once. Raises InvalidLogin."""
+        hash_params, token = {"hash": hash_token(code)}, new_token(SESSION_PREFIX, self._randomness)
+        found = await self._store.rows("invitation_by_hash", hash_params)
+        if not found:
+            raise InvalidLogin
+
+        def decide() -> CommandSteps[Login]:
+            now = self._clock.now()
+            rows = yield ReadQuery("invitation_by_hash", hash_params)
+            if not rows:
+                raise InvalidLogin
+            invitation, ended_at = Invitation(*rows[0][:-1]), rows[0][-1]
+            if ended_at is not None or invitation.expires_at <= now:
+                raise InvalidLogin
+            person = Person(self._ids.new(), invitation.org_id, invitation.name, invitation.role, now)
+            expires_at = now + self._limits.session_days * DAY
+            session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
+            writes: list[tuple[str, Params]] = [
+                ("end_invitation", {"id": invitation.id, "now": now}),
+                ("insert_person", person),
+                ("insert_session", session),
+            ]
+            return self._person_write_set(person, writes, Login(person, token, expires_at))
+
+        return await self._store.run(self._people_command(str(found[0][1]), decide))
+
+
+def people_changed_event(person: Person) -> JournalEvent:
+    """The fact that an organisation has other people than before."""
+    return JournalEvent(
+        "PEOPLE_CHANGED", "", "person", person.id, 0, msgspec.json.encode(PeopleChangedPayload(person.id))
+    )
+
+
+def _split_person(rows: Sequence[Row], person_id: str) -> tuple[Person, list[Person]]:
+    """One person, and the others. Raises NotFound."""
+    persons = [Person(*row) for row in rows]
+    for each in persons:
+        if each.id == person_id:
+            return each, [other for other in persons if other is not each]
+    raise NotFound(what="person")

@@ -11,21 +11,21 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration, relays_as
-from molecule_core.agent.host import AgentHost
-from molecule_core.agent.hosts import CHANNEL, wants_channel
-from molecule_core.agent.permissions import CAPABILITY as PERMISSION
-from molecule_core.agent.permissions import METHOD as PERMISSION_REQUEST
-from molecule_core.agent.permissions import Permissions
-from molecule_core.agent.stdio import Stdio
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.logs import hide, set_up_logs
-from molecule_core.wire.mcp import Eras, Session
+from molecule_core.agent.config import Configuration, ConfigurationError, read_configuration, relay_workspace
+from molecule_core.agent.host.detection import CHANNEL_CAPABILITY, wants_channel
+from molecule_core.agent.host.mcp_host import AgentHost
+from molecule_core.agent.host.permission_relay import PERMISSION_CAPABILITY as PERMISSION
+from molecule_core.agent.host.permission_relay import PERMISSION_METHOD as PERMISSION_REQUEST
+from molecule_core.agent.host.permission_relay import PendingPermissions
+from molecule_core.agent.host.stdio import Stdio
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.logs import configure_logging, register_secret
+from molecule_core.tools.mcp_dispatcher import McpClientSession, SessionMode
 
 _log = logging.getLogger("molecule.agent")
-REFUSED, BAD_CONFIGURATION = 3, 2
+EXIT_REFUSED, EXIT_BAD_CONFIGURATION = 3, 2
 # Requests that were under way when the host closed its end still get their answers, if they come so soon.
-_LAST_SECONDS = 1.0
+_SHUTDOWN_SECONDS = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -33,104 +33,106 @@ def main() -> int:
     """One life of an agent's process; returns its exit code."""
     try:
         config = read_configuration(os.environ)
-    except BadConfiguration as error:
+    except ConfigurationError as error:
         sys.stderr.write(f"molecule mcp: {error}\n")
-        return BAD_CONFIGURATION
-    for seat in config.seats:
-        hide(seat.token)
-    set_up_logs("debug" if config.wishes.verbose else "info", "text")
+        return EXIT_BAD_CONFIGURATION
+    for workspace in config.workspaces:
+        register_secret(workspace.token)
+    configure_logging("debug" if config.settings.verbose else "info", "text")
     for name in ("httpx2", "httpcore2", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return asyncio.run(Process(config).run())
+    return asyncio.run(McpProcess(config).run())
 
 
-class Process:
+class McpProcess:
     """The host's connection, and what works behind it."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._clock = SystemClock()
-        self._permissions = Permissions(relays=relays_as(config) is not None)
+        self._permissions = PendingPermissions(is_relayed=relay_workspace(config) is not None)
 
     async def run(self) -> int:
         """Until the host closes its end, a signal comes, or the only seat is refused; returns the exit code."""
         loop = asyncio.get_running_loop()
         self._end: asyncio.Future[int] = loop.create_future()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._ends, 0)
-        stdio = await Stdio.open(self._config.wishes.line_bytes)
+            loop.add_signal_handler(number, self._request_exit, 0)
+        stdio = await Stdio.open(self._config.settings.line_bytes)
         host = AgentHost(self._config)
         # A host that finds the newer protocol offers no way to be pushed to.
-        eras = Eras.BOTH if self._config.wishes.channel == "off" else Eras.HANDSHAKE
-        session = Session(
+        eras = SessionMode.BOTH if self._config.settings.channel == "off" else SessionMode.HANDSHAKE
+        session = McpClientSession(
             host,
             stdio.send,
-            eras=eras,
-            experimental=self._offered,
-            on_notification=self._notified,
-            on_fault=_told,
-            most_calls=self._config.wishes.calls,
+            mode=eras,
+            experimental=self._experimental_offers,
+            on_notification=self._handle_notification,
+            on_fault=_log_fault,
+            max_calls=self._config.settings.calls,
         )
         host.client = lambda: session.client
-        working = asyncio.create_task(self._work(stdio, host, session))
-        reading = asyncio.create_task(self._read(stdio, session))
+        runtime_task = asyncio.create_task(self._run_runtime(stdio, host, session))
+        reader_task = asyncio.create_task(self._read_lines(stdio, session))
         code = await self._end
-        for task in (reading, working):
+        for task in (reader_task, runtime_task):
             task.cancel()
-        await asyncio.gather(reading, working, return_exceptions=True)
+        await asyncio.gather(reader_task, runtime_task, return_exceptions=True)
         await session.close()
-        await self._clock.wait(stdio.close(), _LAST_SECONDS)
+        await self._clock.wait(stdio.close(), _SHUTDOWN_SECONDS)
         return code
 
-    def _ends(self, code: int) -> None:
+    def _request_exit(self, code: int) -> None:
         if not self._end.done():
             self._end.set_result(code)
 
-    async def _read(self, stdio: Stdio, session: Session) -> None:
+    async def _read_lines(self, stdio: Stdio, session: McpClientSession) -> None:
         async for line in stdio.lines():
-            await session.take_line(line)
-        await self._clock.wait(session.drain(), _LAST_SECONDS)
-        self._ends(0)
+            await session.receive_line(line)
+        await self._clock.wait(session.drain(), _SHUTDOWN_SECONDS)
+        self._request_exit(0)
 
-    async def _work(self, stdio: Stdio, host: AgentHost, session: Session) -> None:
-        await self._clock.wait(stdio.spoke.wait(), self._config.wishes.start_seconds)
+    async def _run_runtime(self, stdio: Stdio, host: AgentHost, session: McpClientSession) -> None:
+        await self._clock.wait(stdio.has_written.wait(), self._config.settings.start_seconds)
         try:
-            engine = self._engine(host)
+            runtime = self._build_runtime(host)
         except Exception as error:
             _log.exception("this agent cannot work")
-            host.give_up(error)
+            host.set_failed(error)
             return
-        host.begin(engine)
-        pushing = asyncio.create_task(engine.push_to(session.notify, session.initialized))
-        relaying = asyncio.create_task(engine.relay(self._permissions, session.notify))
+        host.set_worker(runtime)
+        push_task = asyncio.create_task(runtime.push_messages(session.notify, session.initialized))
+        relay_task = asyncio.create_task(runtime.relay_permissions(self._permissions, session.notify))
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            pushing.cancel()
-            relaying.cancel()
-            await asyncio.shield(engine.stop())
+            push_task.cancel()
+            relay_task.cancel()
+            await asyncio.shield(runtime.stop())
 
-    def _engine(self, host: AgentHost) -> Any:
-        from molecule_core.agent.engine import Engine
+    def _build_runtime(self, host: AgentHost) -> Any:
+        from molecule_core.agent.host.runtime import AgentRuntime
 
-        engine = Engine(self._config, clock=self._clock, card=host.card, client=host.client, refused=self._refused)
-        engine.seats.start()
-        return engine
+        runtime = AgentRuntime(
+            self._config, clock=self._clock, card=host.card, client=host.client, on_refused=self._exit_refused
+        )
+        runtime.memberships.start_all()
+        return runtime
 
-    def _offered(self, client: dict[str, Any]) -> Mapping[str, Any]:
-        offers = wants_channel(self._config.wishes.channel, client)
-        relays: dict[str, Any] = {PERMISSION: {}} if relays_as(self._config) is not None else {}
-        return {CHANNEL: {}, **relays} if offers else {}
+    def _experimental_offers(self, client: dict[str, Any]) -> Mapping[str, Any]:
+        offers = wants_channel(self._config.settings.channel, client)
+        relays: dict[str, Any] = {PERMISSION: {}} if relay_workspace(self._config) is not None else {}
+        return {CHANNEL_CAPABILITY: {}, **relays} if offers else {}
 
-    def _refused(self, text: str) -> None:
+    def _exit_refused(self, text: str) -> None:
         _log.error("%s", text)
-        self._ends(REFUSED)
+        self._request_exit(EXIT_REFUSED)
 
-    async def _notified(self, method: str, params: dict[str, Any]) -> None:
+    async def _handle_notification(self, method: str, params: dict[str, Any]) -> None:
         if method == PERMISSION_REQUEST:
-            self._permissions.take(params)
+            self._permissions.add_request(params)
 
 
-def _told(error: BaseException) -> None:
+def _log_fault(error: BaseException) -> None:
     if not isinstance(error, OSError):  # a host that is gone is noticed at the other stream
         _log.error("a fault in the agent's own process", exc_info=error)

@@ -7,15 +7,22 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from molecule_core.wire.approvals import Grant, Hop, Party, Policy, Rule, Ruling
+from molecule_core.wire.schemas.approvals import (
+    ApprovalDecision,
+    ApprovalHistoryEntry,
+    ApprovalRule,
+    AuthorityGrant,
+    Party,
+    PolicyReason,
+)
 
 APPROVAL = "approval"
 """The kind of the timer that looks after an approval; its key is `organisation/approval`."""
-TOOL = "tool:"
+TOOL_ACTION_PREFIX = "tool:"
 """The actions that are calls of the server's own tools begin so."""
 
 
-class Status(StrEnum):
+class ApprovalStatus(StrEnum):
     """How an approval stands."""
 
     PENDING = "pending"
@@ -26,12 +33,12 @@ class Status(StrEnum):
     WITHDRAWN = "withdrawn"
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether it stands so for good."""
-        return self not in (Status.PENDING, Status.INFO)
+        return self not in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 
 
-class Fact(StrEnum):
+class ApprovalTrigger(StrEnum):
     """What can happen to an approval."""
 
     MOVED = "moved"
@@ -47,7 +54,7 @@ class Fact(StrEnum):
     USE = "use"
 
 
-class Decision(StrEnum):
+class DecisionKind(StrEnum):
     """What somebody who is asked can say."""
 
     APPROVE = "approve"
@@ -56,7 +63,7 @@ class Decision(StrEnum):
     MORE_INFO = "more_info"
 
 
-class Kind(StrEnum):
+class PartyKind(StrEnum):
     """What sort of somebody is a party of an approval."""
 
     PERSON = "person"
@@ -65,13 +72,13 @@ class Kind(StrEnum):
     CLOCK = "clock"
     SERVER = "server"
     REQUESTER = "requester"
-    NOBODY = "none"
+    NONE = "none"
 
 
-class Row(NamedTuple):
+class ApprovalTransitionRule(NamedTuple):
     """What a fact does in one status: how the approval stands then, and the event that tells it."""
 
-    status: Status
+    status: ApprovalStatus
     event: str
 
 
@@ -82,7 +89,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     requester_name: str
-    status: Status
+    status: ApprovalStatus
     open: int
     revision: int
     rev: int
@@ -117,10 +124,10 @@ class Approval(Struct, frozen=True, kw_only=True):
     used_at: int | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Approval":
+    def from_row(cls, row: Sequence[Any]) -> "Approval":
         """A row as the queries select it."""
         columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
-        columns["status"] = Status(columns["status"])
+        columns["status"] = ApprovalStatus(columns["status"])
         return cls(**columns)
 
     @property
@@ -129,64 +136,68 @@ class Approval(Struct, frozen=True, kw_only=True):
         return f"{self.org_id}/{self.id}"
 
     @property
-    def effective(self) -> str:
+    def effective_details(self) -> str:
         """What is decided about, as JSON: the edited details, if somebody has edited them."""
         return self.proposed if self.edited is None else self.edited
 
     @property
-    def hops(self) -> list[Hop]:
+    def history(self) -> list[ApprovalHistoryEntry]:
         """All that has happened, in order."""
-        return msgspec.json.decode(self.path, type=list[Hop])
+        return msgspec.json.decode(self.path, type=list[ApprovalHistoryEntry])
 
     @property
-    def had(self) -> list[str]:
+    def asked_ids(self) -> list[str]:
         """The workspaces that were asked, in order."""
         return msgspec.json.decode(self.asked, type=list[str])
 
     @property
-    def ruling(self) -> Ruling | None:
+    def decision(self) -> ApprovalDecision | None:
         """The decision, if there is one."""
-        return None if self.decided is None else msgspec.json.decode(self.decided, type=Ruling)
+        return None if self.decided is None else msgspec.json.decode(self.decided, type=ApprovalDecision)
 
     @property
-    def asking(self) -> Party | None:
+    def asker_party(self) -> Party | None:
         """Who waits for the requester to say more."""
         return None if self.asker is None else msgspec.json.decode(self.asker, type=Party)
 
     @property
-    def policies(self) -> list[Policy]:
+    def policies(self) -> list[PolicyReason]:
         """Why it went as it did."""
-        return msgspec.json.decode(self.policy, type=list[Policy])
+        return msgspec.json.decode(self.policy, type=list[PolicyReason])
 
-    def stands(self, *, is_above: bool = True) -> "Stands":
+    def decision_state(self, *, is_above: bool = True) -> "DecisionState":
         """What decides what somebody may do to it. `is_above`: the tree has its holder above the requester still."""
-        said, asker, hops = self.ruling, self.asking, self.hops
-        answered = max((number for number, hop in enumerate(hops) if hop.what == "answered"), default=0)
-        passed = [hop for hop in hops[answered:] if hop.what == "escalated" and hop.by.kind == Kind.PERSON]
-        return Stands(
+        decision, asker, history = self.decision, self.asker_party, self.history
+        answered = max((number for number, entry in enumerate(history) if entry.what == "answered"), default=0)
+        escalations = [
+            entry for entry in history[answered:] if entry.what == "escalated" and entry.by.kind == PartyKind.PERSON
+        ]
+        return DecisionState(
             requester_id=self.workspace_id,
             status=self.status,
             revision=self.revision,
             action_hash=self.action_hash,
             holder_id=self.holder_id,
-            asked=frozenset(self.had),
-            escalated=frozenset(hop.by.id for hop in hops if hop.what == "escalated"),
-            passed_on=frozenset((hop.by.id, "" if hop.holder is None else hop.holder.id) for hop in passed),
+            asked_ids=frozenset(self.asked_ids),
+            escalated=frozenset(entry.by.id for entry in history if entry.what == "escalated"),
+            passed_on=frozenset(
+                (entry.by.id, "" if entry.holder is None else entry.holder.id) for entry in escalations
+            ),
             is_above=is_above,
             asker=None if asker is None else (asker.kind, asker.id),
-            decided=None if said is None else (said.decision, said.by.kind, said.by.id),
+            decided=None if decision is None else (decision.decision, decision.by.kind, decision.by.id),
         )
 
 
-class Stands(NamedTuple):
+class DecisionState(NamedTuple):
     """As much of an approval as decides what somebody may do to it."""
 
     requester_id: str
-    status: Status
+    status: ApprovalStatus
     revision: int
     action_hash: str
     holder_id: str | None
-    asked: frozenset[str]
+    asked_ids: frozenset[str]
     escalated: frozenset[str]
     asker: tuple[str, str] | None
     decided: tuple[str, str, str] | None
@@ -199,89 +210,89 @@ class Stands(NamedTuple):
 class Decider(NamedTuple):
     """Who decides, as the credential proves it: a person (whose role the edge has looked at), or a workspace."""
 
-    kind: Kind
+    kind: PartyKind
     id: str
 
 
-class Wish(NamedTuple):
+class DecisionRequest(NamedTuple):
     """What somebody decides, and about what: the revision and the hash that it was shown. `holder`: whose turn it was
     then; of a person who passes it on."""
 
-    decision: Decision
+    decision: DecisionKind
     revision: int | None = None
     action_hash: str | None = None
     holder: str | None = None
 
 
-class Verdict(StrEnum):
+class DecisionCheck(StrEnum):
     """Whether a decision holds."""
 
-    DONE = "done"
+    VALID = "done"
     REPEATED = "repeated"
     """The same somebody has said the same before."""
-    OWN = "own"
+    OWN_REQUEST = "own"
     """Nobody decides what it has asked for itself."""
-    STRANGER = "stranger"
+    NOT_ASKED = "stranger"
     """It was never asked."""
-    DECIDED = "decided"
+    ALREADY_DECIDED = "decided"
     """Somebody was first."""
     MOVED_ON = "moved_on"
     """Somebody else is asked now."""
-    WAITS = "waits"
+    QUESTION_OPEN = "waits"
     """A question is open already."""
     CHANGED = "changed"
     """What was shown is not what stands there now."""
-    NOWHERE = "nowhere"
+    NO_HIGHER_APPROVER = "nowhere"
     """There is nobody above."""
 
 
-class Usable(StrEnum):
+class UseCheck(StrEnum):
     """Whether an approval can be used."""
 
-    YES = "yes"
+    VALID = "yes"
     USED = "used"
     NOT_APPROVED = "not_approved"
     CHANGED = "changed"
-    LAPSED = "lapsed"
+    EXPIRED = "lapsed"
 
 
-class Standing(StrEnum):
+class AuthorityCheck(StrEnum):
     """What the standing authority of a workspace says of an action."""
 
     COVERS = "covers"
     EXCEEDS = "exceeds"
     """It speaks of such actions, and this one is beyond it."""
-    SILENT = "silent"
+    NO_GRANT = "silent"
 
 
-class Above(NamedTuple):
+class Approver(NamedTuple):
     """A workspace above the requester. `reachable`: its agent can be asked."""
 
     id: str
     name: str
-    why_not: str
+    unreachable_reason: str
     is_root: bool
-    standing: Standing = Standing.SILENT
+    authority: AuthorityCheck = AuthorityCheck.NO_GRANT
 
 
-class Turn(NamedTuple):
+class NextApprover(NamedTuple):
     """Who is asked next: a workspace, or None for a person alone. `skipped`: who could not be, and why. `decides`: its
     standing authority approves without asking."""
 
-    holder: Above | None
+    approver: Approver | None
     for_person: bool
-    skipped: tuple[tuple[Above, str], ...]
-    decides: bool = False
+    skipped: tuple[tuple[Approver, str], ...]
+    auto_approves: bool = False
 
 
 class Policies(Struct, frozen=True):
     """What owners and operators have set for one workspace."""
 
-    rules: tuple[Rule, ...] = ()
-    grants: tuple[Grant, ...] = ()
+    rules: tuple[ApprovalRule, ...] = ()
+    grants: tuple[AuthorityGrant, ...] = ()
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
     """What a workspace wants to be allowed. `key`: what the caller calls its request."""
 
     workspace_id: str
@@ -296,32 +307,32 @@ class Request(Struct, frozen=True, kw_only=True):
     source: str = "api"
     tool: str | None = None
     risk: tuple[str, ...] = ()
-    policy: tuple[Policy, ...] = ()
+    policy: tuple[PolicyReason, ...] = ()
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class DecisionInput(Struct, frozen=True, kw_only=True):
     """A decision with its words: `details` are the edited ones; `session`: a short name of the credential, no secret of
     which is in it."""
 
-    wish: Wish
+    request: DecisionRequest
     by: Party
     note: str = ""
     details: dict[str, Any] | None = None
     session: str | None = None
 
 
-class Opened(Struct, frozen=True):
+class ApprovalRequestResult(Struct, frozen=True):
     """An approval that was asked for; `hit`: it was there already."""
 
     row: Approval
-    hit: bool = False
+    is_duplicate: bool = False
 
 
-def task_key(org_id: str, task_id: str) -> str:
+def task_wake_key(org_id: str, task_id: str) -> str:
     """The wake-up key of who waits until a task needs an approval."""
     return f"approval-of:{org_id}/{task_id}"
 
 
-def wake_key(org_id: str, approval_id: str) -> str:
+def approval_wake_key(org_id: str, approval_id: str) -> str:
     """The wake-up key of who waits for an approval."""
     return f"approval:{org_id}/{approval_id}"

@@ -9,46 +9,47 @@ from collections.abc import Iterable
 import msgspec
 
 from molecule_core.approvals.model import Policies
+from molecule_core.store.cache_sync import BatchReader, SyncedCache
 from molecule_core.store.database import Row, Store
-from molecule_core.store.mirrors import Mirror, Reads
-from molecule_core.wire.approvals import Grant, Rule
+from molecule_core.wire.schemas.approvals import ApprovalRule, AuthorityGrant
 
-_NONE = Policies()
+_NO_POLICIES = Policies()
 
 
-class PolicyBook(Mirror):
+class PolicyCache(SyncedCache):
     """Policies by workspace."""
 
     KINDS = ("approval_policies",)
 
     def __init__(self) -> None:
-        self._known: dict[str, Policies] = {}
+        self._by_workspace: dict[str, Policies] = {}
 
-    def of(self, workspace_id: str) -> Policies:
+    def policies_of(self, workspace_id: str) -> Policies:
         """What was set for a workspace; nothing, if nothing was."""
-        return self._known.get(workspace_id, _NONE)
+        return self._by_workspace.get(workspace_id, _NO_POLICIES)
 
-    def put(self, workspace_id: str, policies: Policies) -> None:
+    def set_policies(self, workspace_id: str, policies: Policies) -> None:
         """This holds from now on."""
-        self._known[workspace_id] = policies
+        self._by_workspace[workspace_id] = policies
 
     async def open(self, store: Store) -> None:
         """Fills it from the store, at start."""
         for row in await store.rows("all_policies", {}):
-            self.put(row[0], _policies(row[1:]))
+            self.set_policies(row[0], _decode_policies(row[1:]))
 
-    async def load(self, read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+    async def load(self, read: BatchReader, kind: str, keys: list[str]) -> Iterable[str]:
         found = await read("policies_of", [{"workspace_id": key} for key in keys])
         for key, rows in zip(keys, found, strict=True):
-            self.put(key, _policies(rows[0]) if rows else _NONE)
+            self.set_policies(key, _decode_policies(rows[0]) if rows else _NO_POLICIES)
         return ()
 
-    async def load_all(self, read: Reads) -> None:
-        self._known = {row[0]: _policies(row[1:]) for row in (await read("all_policies", [{}]))[0]}
+    async def load_all(self, read: BatchReader) -> None:
+        self._by_workspace = {row[0]: _decode_policies(row[1:]) for row in (await read("all_policies", [{}]))[0]}
 
 
-def _policies(row: Row) -> Policies:
+def _decode_policies(row: Row) -> Policies:
     rules, grants = row
     return Policies(
-        tuple(msgspec.json.decode(rules, type=list[Rule])), tuple(msgspec.json.decode(grants, type=list[Grant]))
+        tuple(msgspec.json.decode(rules, type=list[ApprovalRule])),
+        tuple(msgspec.json.decode(grants, type=list[AuthorityGrant])),
     )

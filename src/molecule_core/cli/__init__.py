@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.arguments import not_text
-from molecule_core.ground.errors import MoleculeError
-from molecule_core.ground.version import VERSION
+from molecule_core.cli._arguments import encoding_error
+from molecule_core.common.errors import MoleculeError
+from molecule_core.common.version import VERSION
 
 # Each verb is imported only when it is called, so that `--help` and short verbs stay quick.
 
@@ -134,43 +134,43 @@ def _tool() -> click.Command:
 
 
 def _peers() -> click.Command:
-    from molecule_core.cli.tool import word
+    from molecule_core.cli.tool import word_command
 
-    return word("peers")
+    return word_command("peers")
 
 
 def _info() -> click.Command:
-    from molecule_core.cli.tool import word
+    from molecule_core.cli.tool import word_command
 
-    return word("info")
+    return word_command("info")
 
 
 def _reply() -> click.Command:
-    from molecule_core.cli.tool import answering
+    from molecule_core.cli.tool import reply_command
 
-    return answering("reply")
+    return reply_command("reply")
 
 
 def _decline() -> click.Command:
-    from molecule_core.cli.tool import answering
+    from molecule_core.cli.tool import reply_command
 
-    return answering("decline")
+    return reply_command("decline")
 
 
 def _delegate() -> click.Command:
-    from molecule_core.cli.delegating import delegate
+    from molecule_core.cli.delegate import delegate
 
     return delegate
 
 
 def _status() -> click.Command:
-    from molecule_core.cli.delegating import status
+    from molecule_core.cli.delegate import status
 
     return status
 
 
 def _cancel() -> click.Command:
-    from molecule_core.cli.delegating import cancel
+    from molecule_core.cli.delegate import cancel
 
     return cancel
 
@@ -193,7 +193,7 @@ def _threads() -> click.Command:
     return command
 
 
-VERBS = {
+COMMANDS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "connect": ("Put an agent's host into a seat.", _connect),
@@ -227,27 +227,27 @@ VERBS = {
 }
 
 
-class LazyVerbs(click.Group):
+class LazyCommandGroup(click.Group):
     """Knows the verbs by name before it has loaded one."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in COMMANDS:
             return None
         gc.disable()  # what is loaded stays: to look through it over and over is a tenth of a server's start
         try:
-            return VERBS[name][1]()
+            return COMMANDS[name][1]()
         finally:
             gc.enable()
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(verb, text) for verb, (text, _) in VERBS.items()])
+            formatter.write_dl([(verb, text) for verb, (text, _) in COMMANDS.items()])
 
 
-@click.group(cls=LazyVerbs)
+@click.group(cls=LazyCommandGroup)
 @click.version_option(VERSION, prog_name="molecule")
 def molecule() -> None:
     """An organisation of AI agents in which no agent goes silent."""
@@ -261,8 +261,8 @@ def main(args: list[str] | None = None) -> Any:
         click.echo(f"molecule: {error.text}", err=True)
         sys.exit(2)
     except UnicodeEncodeError:  # only now: a path, or an argument of a bridge's program, may be any bytes
-        told = not_text(sys.argv[1:] if args is None else args)
-        if told is None:
+        reason = encoding_error(sys.argv[1:] if args is None else args)
+        if reason is None:
             raise
-        click.echo(f"molecule: {told}", err=True)
+        click.echo(f"molecule: {reason}", err=True)
         sys.exit(2)

@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import (
-    admin_token,
+from molecule_core.cli._options import (
+    ensure_admin_token,
     has_admin_token,
-    settings_from,
+    load_cli_settings,
+    missing_token_reason,
     state_options,
-    without_admin_token,
 )
-from molecule_core.ground.errors import CommandFailed
+from molecule_core.common.errors import CommandFailed
 
 
 @click.group("admin")
@@ -23,8 +23,8 @@ def command() -> None:
 @state_options
 def token(**flags: Any) -> None:
     """Print the admin token. It opens every organisation: treat it like a root password."""
-    settings = settings_from(**flags)
+    settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
-        reason = f"{without_admin_token(settings)}; name the right --state-dir. A server makes it at its first start"
+        reason = f"{missing_token_reason(settings)}; name the right --state-dir. A server makes it at its first start"
         raise CommandFailed(reason=reason)
-    click.echo(admin_token(settings))
+    click.echo(ensure_admin_token(settings))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
-from molecule_core.agent.engines.running import run
-from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.logs import hide, set_up_logs
+from molecule_core.agent.config import ConfigurationError, read_configuration, select_workspace
+from molecule_core.agent.engines.runner import run_agent
+from molecule_core.common.errors import CommandFailed
+from molecule_core.common.logs import configure_logging, register_secret
 
-_STATE = ".molecule"
+_STATE_FOLDER = ".molecule"
 
 
 @click.group("agent")
@@ -33,13 +33,13 @@ def run_folder(folder: Path, once: bool, until_eof: bool, workspace: str | None)
     kept in FOLDER/.molecule, unless CONFIGS_DIR names another place. Ends with 0 after a signal, 2 if something is
     wrong with the configuration, 3 if the server refuses the token."""
     try:
-        environ = {"CONFIGS_DIR": str(folder / _STATE), **os.environ}
-        configuration = with_only(read_configuration(environ), workspace)
-        for seat in configuration.seats:
-            hide(seat.token)
-        set_up_logs("debug" if configuration.wishes.verbose else "info", "text")
+        environ = {"CONFIGS_DIR": str(folder / _STATE_FOLDER), **os.environ}
+        configuration = select_workspace(read_configuration(environ), workspace)
+        for connection in configuration.workspaces:
+            register_secret(connection.token)
+        configure_logging("debug" if configuration.settings.verbose else "info", "text")
         for name in ("httpx2", "httpcore2", "httpx", "httpcore", "openai", "anthropic", "any_llm", "asyncio"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        sys.exit(asyncio.run(run(configuration, folder, environ, once=once, until_eof=until_eof)))
-    except BadConfiguration as error:
+        sys.exit(asyncio.run(run_agent(configuration, folder, environ, once=once, until_eof=until_eof)))
+    except ConfigurationError as error:
         raise CommandFailed(reason=error) from None

@@ -10,19 +10,21 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.asking import JSON, REFUSED, do, plain, say
-from molecule_core.cli.operating import operating
-from molecule_core.cli.tool import called, standard_input
-from molecule_core.client.api import Api
-from molecule_core.ground.errors import CommandFailed
-from molecule_core.wire.delegationtypes import LONGEST_WAIT, USUAL_WAIT
-from molecule_core.wire.tools import find
+from molecule_core.cli._client import client_options
+from molecule_core.cli._context import EXIT_REJECTED, JSON_OPTION, print_result, printable_line, run_as_caller
+from molecule_core.cli.tool import read_standard_input, run_tool
+from molecule_core.client.api import ApiClient
+from molecule_core.common.errors import CommandFailed
+from molecule_core.tools.registry import find_tool
+from molecule_core.tools.schemas.delegations import DEFAULT_RESULT_WAIT_SECONDS, MAX_RESULT_WAIT_SECONDS
 
-OPEN = 3
+EXIT_OPEN = 3
 _STATES = ("open", "pending", "info_requested", "approved", "denied", "expired", "withdrawn")
 _DECISIONS = ("approve", "deny", "escalate", "more_info")
 _ROLES = ("requester", "holder", "any")
-_WHOSE = click.option("--workspace", help="Whose (its id). As an agent of several workspaces: as which to call.")
+_WORKSPACE_OPTION = click.option(
+    "--workspace", help="Whose (its id). As an agent of several workspaces: as which to call."
+)
 
 
 @click.group("approvals")
@@ -37,15 +39,15 @@ def command() -> None:
 
 
 @command.command("list")
-@_WHOSE
+@_WORKSPACE_OPTION
 @click.option("--org", "org_id", help="Of this organisation (its id), where no workspace is named.")
 @click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
 @click.option("--role", type=click.Choice(_ROLES), help="What it asked for, is asked to decide, or both.")
 @click.option("--limit", type=click.IntRange(1, 100), help="At most so many.")
 @click.option("--before", help="Only those before this one (of a workspace), or behind it (of an organisation).")
-@JSON
-@operating
-def list_all(
+@JSON_OPTION
+@client_options
+def list_approvals(
     workspace: str | None,
     org_id: str | None,
     state: str | None,
@@ -57,55 +59,55 @@ def list_all(
 ) -> None:
     """One line each: those of a workspace, newest first; without one, all that wait, oldest first."""
 
-    async def work(api: Api, whose: str) -> None:
-        if whose:
-            path = f"/workspaces/{whose}/approvals"
+    async def work(api: ApiClient, workspace_id: str) -> None:
+        if workspace_id:
+            path = f"/workspaces/{workspace_id}/approvals"
             page = await api.get(path, state=state, role=role or "any", limit=limit, before=before)
         elif state not in (None, "open") or role is not None:
             raise CommandFailed(reason="--state and --role need --workspace; without one, those that wait are listed")
         else:
             page = await api.get("/approvals/pending", org=org_id, limit=limit, after=before)
-        say(page, as_json, _show_page)
+        print_result(page, as_json, _print_page)
 
-    do(work, workspace, flags)
+    run_as_caller(work, workspace, flags)
 
 
-def _show_page(page: dict[str, Any]) -> None:
+def _print_page(page: dict[str, Any]) -> None:
     for item in page["approvals"]:
-        _line(item)
+        _print_line(item)
     if not page["approvals"]:
         click.echo("no approvals")
     if not page["reached_end"]:
         click.echo(f"more: --before {page['approvals'][-1]['approval_id']}", err=True)
 
 
-def _line(item: dict[str, Any]) -> None:
+def _print_line(item: dict[str, Any]) -> None:
     holder = item["holder"]["name"] or {"none": "", "person": "a person"}.get(item["holder"]["kind"], "")
-    waits = f" (waits for {holder})" if holder else ""
+    waiting_for = f" (waits for {holder})" if holder else ""
     cost = "" if item["cost"] is None else f" [{item['cost']:g}]"
-    head = f"{item['approval_id']}  {item['created_at'][:19]}  {item['status']}{waits}"
-    click.echo(f"{head}  {plain(item['requester_name'])}: {plain(item['action'])}{cost}")
+    head = f"{item['approval_id']}  {item['created_at'][:19]}  {item['status']}{waiting_for}"
+    click.echo(f"{head}  {printable_line(item['requester_name'])}: {printable_line(item['action'])}{cost}")
 
 
 @command.command("show")
 @click.argument("approval_id")
-@_WHOSE
-@JSON
-@operating
+@_WORKSPACE_OPTION
+@JSON_OPTION
+@client_options
 def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """All about one: what exactly is asked for, and all who had to do with it."""
 
-    async def work(api: Api, whose: str) -> None:
-        say(await _found(api, whose, approval_id), as_json, _show)
+    async def work(api: ApiClient, workspace_id: str) -> None:
+        print_result(await _find_approval(api, workspace_id, approval_id), as_json, _print_approval)
 
-    do(work, workspace, flags)
+    run_as_caller(work, workspace, flags)
 
 
-async def _found(api: Api, whose: str, approval_id: str) -> Any:
+async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) -> Any:
     """An approval, for a workspace that has to do with it; an owner who names none finds it among those that wait.
     Raises CommandFailed."""
-    if whose:
-        return await api.get(f"/workspaces/{whose}/approvals/{approval_id}")
+    if workspace_id:
+        return await api.get(f"/workspaces/{workspace_id}/approvals/{approval_id}")
     for org in await api.get("/orgs"):
         after = None
         while True:
@@ -119,18 +121,20 @@ async def _found(api: Api, whose: str, approval_id: str) -> Any:
     raise CommandFailed(reason=f"approval {approval_id} does not wait; name who asked with --workspace to see it")
 
 
-def _show(item: dict[str, Any]) -> None:
-    _line(item)
+def _print_approval(item: dict[str, Any]) -> None:
+    _print_line(item)
     click.echo(f"details: {msgspec.json.encode(item['details']).decode()}")
     click.echo(f"revision {item['revision']}, action_hash {item['action_hash']}, expires {item['expires_at'][:19]}")
     if item["reason"]:
-        click.echo(f"reason: {plain(item['reason'])}")
+        click.echo(f"reason: {printable_line(item['reason'])}")
     for policy in item["policy"]:
-        click.echo(f"{policy['kind']}: {plain(policy['text'])}")
+        click.echo(f"{policy['kind']}: {printable_line(policy['text'])}")
     for hop in item["path"]:
         to = "" if hop["holder"] is None else f" -> {hop['holder']['name'] or 'a person'}"
-        said = " ".join(plain(each) for each in (hop["why"], hop["note"]) if each)
-        click.echo(f"  {hop['at'][:19]}  {hop['what']:<14} {plain(hop['by']['name'] or hop['by']['kind'])}{to}  {said}")
+        comment = " ".join(printable_line(each) for each in (hop["why"], hop["note"]) if each)
+        click.echo(
+            f"  {hop['at'][:19]}  {hop['what']:<14} {printable_line(hop['by']['name'] or hop['by']['kind'])}{to}  {comment}"
+        )
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------
@@ -146,93 +150,98 @@ def _show(item: dict[str, Any]) -> None:
 )
 @click.option("--task", "task_id", help="The task_id of the delegated task that it is for.")
 @click.option(
-    "--wait", type=click.IntRange(0, LONGEST_WAIT), default=USUAL_WAIT, help="Seconds to wait.  [default: 20]"
+    "--wait",
+    type=click.IntRange(0, MAX_RESULT_WAIT_SECONDS),
+    default=DEFAULT_RESULT_WAIT_SECONDS,
+    help="Seconds to wait.  [default: 20]",
 )
 @click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
-@JSON
+@JSON_OPTION
 def request(action: str, reason: str, details: str, workspace: str | None, as_json: bool, **more: Any) -> None:
     """Ask for leave, and wait for the decision. (The tool request_approval.)
 
     Ends with 0 if it is approved; with 1 if it is not, or was refused; with 2 if it was called wrongly; with 3 if
     nobody has decided yet: the decision comes into the inbox."""
-    why = standard_input() if reason == "-" else reason
-    given = {"action": action, "reason": why, "details": _decoded(details, "--details"), **more}
-    spec = find("request_approval")
+    request_reason = read_standard_input() if reason == "-" else reason
+    given = {"action": action, "reason": request_reason, "details": _decode_json(details, "--details"), **more}
+    spec = find_tool("request_approval")
     if spec is None:
         raise LookupError("request_approval")
-    told = called(spec, given, workspace)
-    say(told, as_json, _show_receipt)
-    sys.exit((0 if told["status"] == "approved" else REFUSED) if told["settled"] else OPEN)
+    result = run_tool(spec, given, workspace)
+    print_result(result, as_json, _print_receipt)
+    sys.exit((0 if result["status"] == "approved" else EXIT_REJECTED) if result["settled"] else EXIT_OPEN)
 
 
-def _show_receipt(told: dict[str, Any]) -> None:
-    click.echo(f"{told['approval_id']}  {told['status']}")
-    if told["edited"]:
-        click.echo(f"details: {msgspec.json.encode(told['details']).decode()}")
-    if told["said"]:
-        click.echo(f"{plain(told['decided_by'])}: {plain(told['said'])}")
-    click.echo(told["note"], err=True)
+def _print_receipt(result: dict[str, Any]) -> None:
+    click.echo(f"{result['approval_id']}  {result['status']}")
+    if result["edited"]:
+        click.echo(f"details: {msgspec.json.encode(result['details']).decode()}")
+    if result["said"]:
+        click.echo(f"{printable_line(result['decided_by'])}: {printable_line(result['said'])}")
+    click.echo(result["note"], err=True)
 
 
-def _decoded(text: str, name: str) -> Any:
+def _decode_json(text: str, name: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise CommandFailed(reason=f"{name} is not JSON ({error})") from None
 
 
-def _own_verb(approval_id: str, verb: str, body: Any, workspace: str | None, as_json: bool, flags: Any) -> None:
+def _call_as_requester(
+    approval_id: str, verb: str, body: Any, workspace: str | None, as_json: bool, flags: Any
+) -> None:
     """What a requester does with its own approval."""
 
-    async def work(api: Api, whose: str) -> None:
-        own = whose or (await _found(api, "", approval_id))["workspace_id"]
-        told = await api.post(f"/workspaces/{own}/approvals/{approval_id}/{verb}", body)
-        say(told, as_json, _line if verb != "use" else _show_used)
+    async def work(api: ApiClient, workspace_id: str) -> None:
+        requester_id = workspace_id or (await _find_approval(api, "", approval_id))["workspace_id"]
+        result = await api.post(f"/workspaces/{requester_id}/approvals/{approval_id}/{verb}", body)
+        print_result(result, as_json, _print_line if verb != "use" else _print_used)
 
-    do(work, workspace, flags)
+    run_as_caller(work, workspace, flags)
 
 
-def _show_used(told: dict[str, Any]) -> None:
-    click.echo(f"{told['approval_id']}  used at {told['used_at'][:19]}")
+def _print_used(result: dict[str, Any]) -> None:
+    click.echo(f"{result['approval_id']}  used at {result['used_at'][:19]}")
 
 
 @command.command("answer")
 @click.argument("approval_id")
 @click.argument("text", required=False)
 @click.option("--details", help="What it asks for now, a JSON object; left out: the same.")
-@_WHOSE
-@JSON
-@operating
+@_WORKSPACE_OPTION
+@JSON_OPTION
+@client_options
 def answer(
     approval_id: str, text: str | None, details: str | None, workspace: str | None, as_json: bool, **flags: Any
 ) -> None:
     """Answer the question of who is to decide. TEXT is read from standard input if it is - or left out."""
-    body: dict[str, Any] = {"text": standard_input() if text in (None, "-") else text}
+    body: dict[str, Any] = {"text": read_standard_input() if text in (None, "-") else text}
     if details is not None:
-        body["details"] = _decoded(details, "--details")
-    _own_verb(approval_id, "answer", body, workspace, as_json, flags)
+        body["details"] = _decode_json(details, "--details")
+    _call_as_requester(approval_id, "answer", body, workspace, as_json, flags)
 
 
 @command.command("withdraw")
 @click.argument("approval_id")
 @click.option("--note", default="", help="Why.")
-@_WHOSE
-@JSON
-@operating
+@_WORKSPACE_OPTION
+@JSON_OPTION
+@client_options
 def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """Take a request back."""
-    _own_verb(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)  # control: withdraw-note
+    _call_as_requester(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)  # control: withdraw-note
 
 
 @command.command("use")
 @click.argument("approval_id")
 @click.argument("action_hash")
-@_WHOSE
-@JSON
-@operating
+@_WORKSPACE_OPTION
+@JSON_OPTION
+@client_options
 def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """Use an approval, right before the action: it works once, for exactly the action that was approved."""
-    _own_verb(approval_id, "use", {"action_hash": action_hash}, workspace, as_json, flags)
+    _call_as_requester(approval_id, "use", {"action_hash": action_hash}, workspace, as_json, flags)
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------
@@ -245,9 +254,9 @@ def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool
 @click.option("--details", help="With approve: the whole details instead of the proposed ones, a JSON object.")
 @click.option("--revision", type=click.IntRange(1), help="Of what is decided about, as it was shown.")
 @click.option("--action-hash", help="Of what is decided about, as it was shown.")
-@_WHOSE
-@JSON
-@operating
+@_WORKSPACE_OPTION
+@JSON_OPTION
+@client_options
 def decide(
     approval_id: str,
     decision: str,
@@ -263,10 +272,10 @@ def decide(
     them."""
     body: dict[str, Any] = {"decision": decision, "note": note}
     if details is not None:
-        body["details"] = _decoded(details, "--details")
+        body["details"] = _decode_json(details, "--details")
 
-    async def work(api: Api, whose: str) -> None:
-        item = await _found(api, whose, approval_id)
+    async def work(api: ApiClient, workspace_id: str) -> None:
+        item = await _find_approval(api, workspace_id, approval_id)
         is_open = item["status"] in _STATES[1:3]
         if is_open and item["revision"] > 1 and not (revision and action_hash):
             raise CommandFailed(
@@ -274,47 +283,47 @@ def decide(
                 "--revision and --action-hash"
             )
         about = {"revision": revision or item["revision"], "action_hash": action_hash or item["action_hash"]}
-        path = f"/workspaces/{whose or item['workspace_id']}/approvals/{approval_id}/decide"
-        say(await api.post(path, {**body, **about}), as_json, _line)
+        path = f"/workspaces/{workspace_id or item['workspace_id']}/approvals/{approval_id}/decide"
+        print_result(await api.post(path, {**body, **about}), as_json, _print_line)
 
-    do(work, workspace, flags)
+    run_as_caller(work, workspace, flags)
 
 
 # -- what is set -------------------------------------------------------------------------------------------------------
 
 
-def _setting(name: str, path: str, member: str, about: str, example: str) -> click.Command:
+def _setting_command(name: str, path: str, member: str, about: str, example: str) -> click.Command:
     @click.command(name, help=f"{about} Without --set they are shown. Only an owner or operator sets them.")
     @click.argument("workspace", required=False)
     @click.option("--set", "given", help=f"A JSON list that takes the place of all, such as {example}; - reads it.")
-    @JSON
-    @operating
+    @JSON_OPTION
+    @client_options
     def setting(workspace: str | None, given: str | None, as_json: bool, **flags: Any) -> None:
-        async def work(api: Api, whose: str) -> None:
-            if not whose:
+        async def work(api: ApiClient, workspace_id: str) -> None:
+            if not workspace_id:
                 raise CommandFailed(reason="name the workspace")
-            where = f"/workspaces/{whose}/{path}"
+            where = f"/workspaces/{workspace_id}/{path}"
             if given is None:
-                say(await api.get(where), as_json, show_all)
+                print_result(await api.get(where), as_json, show_all)
                 return
-            wanted = _decoded(standard_input() if given == "-" else given, "--set")
-            say(await api.call("PUT", where, body={member: wanted}), as_json, show_all)
+            wanted = _decode_json(read_standard_input() if given == "-" else given, "--set")
+            print_result(await api.call("PUT", where, body={member: wanted}), as_json, show_all)
 
-        do(work, workspace, flags)
+        run_as_caller(work, workspace, flags)
 
-    def show_all(told: dict[str, Any]) -> None:
-        for each in told[member]:
+    def show_all(result: dict[str, Any]) -> None:
+        for each in result[member]:
             rest = {key: value for key, value in each.items() if key not in ("action", "note") and value is not None}
             more = "".join(f"  {key}={value}" for key, value in rest.items())
-            click.echo(f"{plain(each['action'])}{more}  {plain(each.get('note', ''))}".rstrip())
-        if not told[member]:
+            click.echo(f"{printable_line(each['action'])}{more}  {printable_line(each.get('note', ''))}".rstrip())
+        if not result[member]:
             click.echo("none")
 
     return setting
 
 
 command.add_command(
-    _setting(
+    _setting_command(
         "rules",
         "approval-rules",
         "rules",
@@ -323,7 +332,7 @@ command.add_command(
     )
 )
 command.add_command(
-    _setting(
+    _setting_command(
         "authority",
         "standing-authority",
         "grants",

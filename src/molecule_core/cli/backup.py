@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import BACKUP_STAMP, prepare_state, settings_from, state_options
-from molecule_core.store.backup import back_up
+from molecule_core.cli._options import BACKUP_STAMP, load_cli_settings, prepare_state_folder, state_options
+from molecule_core.store.sqlite.backup import back_up_sqlite
 
 
 @click.command("backup")
@@ -15,12 +15,12 @@ from molecule_core.store.backup import back_up
 @state_options
 def command(copy: Path, **flags: Any) -> None:
     """Write one consistent copy of the store to COPY, a new file. A running server goes on."""
-    settings = settings_from(**flags)
+    settings = load_cli_settings(**flags)
     if settings.database:
-        from molecule_core.store.copies import back_up_postgres
+        from molecule_core.store.postgres.backup import back_up_postgres
 
         size = asyncio.run(back_up_postgres(settings.database, copy))
     else:
-        size = back_up(settings.state, copy)
-    (prepare_state(settings) / BACKUP_STAMP).write_text(f"{copy.name}\n", encoding="utf-8")
+        size = back_up_sqlite(settings.state_folder, copy)
+    (prepare_state_folder(settings) / BACKUP_STAMP).write_text(f"{copy.name}\n", encoding="utf-8")
     click.echo(f"{copy}: {size:,} bytes. The admin token is not in it.")

@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from molecule_core.agent.bridges.main import Wanted, run
-from molecule_core.agent.bridges.settings import read_bridge_wishes
-from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
-from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.logs import hide, set_up_logs
+from molecule_core.agent.bridges.main import BridgeOptions, run_bridge
+from molecule_core.agent.bridges.settings import read_bridge_settings
+from molecule_core.agent.config import ConfigurationError, read_configuration, select_workspace
+from molecule_core.common.errors import CommandFailed
+from molecule_core.common.logs import configure_logging, register_secret
 
 
 @click.group("bridge")
@@ -35,13 +35,13 @@ def per_message(program: tuple[str, ...], workspace: str | None, **flags: bool) 
     tool; the workspace's settings say whether drafts are sent at once. As which workspace is said by the environment,
     as for `molecule mcp`. Ends with 0 after a signal, 2 if it is called wrongly, 3 if the server refuses the token."""
     try:
-        configuration = with_only(read_configuration(os.environ), workspace)
-        wanted = Wanted(command=program, wishes=read_bridge_wishes(os.environ), **flags)
-        for seat in configuration.seats:
-            hide(seat.token)
-        set_up_logs("debug" if configuration.wishes.verbose else "info", "text")
+        configuration = select_workspace(read_configuration(os.environ), workspace)
+        options = BridgeOptions(command=program, settings=read_bridge_settings(os.environ), **flags)
+        for connection in configuration.workspaces:
+            register_secret(connection.token)
+        configure_logging("debug" if configuration.settings.verbose else "info", "text")
         for name in ("httpx2", "httpcore2", "asyncio"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        sys.exit(asyncio.run(run(configuration, wanted, os.environ)))
-    except BadConfiguration as error:
+        sys.exit(asyncio.run(run_bridge(configuration, options, os.environ)))
+    except ConfigurationError as error:
         raise CommandFailed(reason=error) from None

@@ -8,15 +8,15 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import (
-    admin_token,
+from molecule_core.cli._options import (
+    ensure_admin_token,
     has_admin_token,
-    settings_from,
+    load_cli_settings,
+    missing_token_reason,
     state_options,
-    without_admin_token,
 )
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.ground.errors import ChainsFailed
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.errors import ChainsFailed
 
 
 @click.group("chains")
@@ -24,13 +24,13 @@ def command() -> None:
     """Chains of messages that ran into a limit: look at them, let them go on, or end them."""
 
 
-def _verb(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
+def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
     """A verb that speaks to the running server. Its work gets a client and the organisation's path."""
 
     def made(work: Callable[..., Awaitable[None]]) -> click.Command:
         @wraps(work)
         def run(org: str | None, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
-            asyncio.run(_spoken(work, org, rest, state_dir=state_dir, database=database, port=port))
+            asyncio.run(_call_server(work, org, rest, state_dir=state_dir, database=database, port=port))
 
         run = click.option("--org", help="The organisation's name, if there are several.")(run)
         run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
@@ -39,22 +39,24 @@ def _verb(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command
     return made
 
 
-async def _spoken(work: Callable[..., Awaitable[None]], org: str | None, rest: dict[str, Any], **flags: Any) -> None:
-    settings = settings_from(**flags)
+async def _call_server(
+    work: Callable[..., Awaitable[None]], org: str | None, rest: dict[str, Any], **flags: Any
+) -> None:
+    settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
-        raise ChainsFailed(reason=f"{without_admin_token(settings)}; name the right --state-dir")
+        raise ChainsFailed(reason=f"{missing_token_reason(settings)}; name the right --state-dir")
     try:
-        async with Api(settings.url, admin_token(settings)) as api:
-            await work(api, f"/orgs/{_pick(await api.get('/orgs'), org)}/chains", **rest)
+        async with ApiClient(settings.url, ensure_admin_token(settings)) as api:
+            await work(api, f"/orgs/{_find_org_id(await api.get('/orgs'), org)}/chains", **rest)
     except ApiError as error:
         raise ChainsFailed(reason=error) from None
     except (msgspec.DecodeError, TypeError, KeyError):
         raise ChainsFailed(reason=f"what answers on {settings.url} is no Molecule server; name its --port") from None
-    except NoAnswer:
+    except NoAnswerError:
         raise ChainsFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
 
 
-def _pick(orgs: list[dict[str, Any]], name: str | None) -> str:
+def _find_org_id(orgs: list[dict[str, Any]], name: str | None) -> str:
     for each in orgs:
         if name in (None, each["name"]):
             return str(each["id"])
@@ -63,11 +65,11 @@ def _pick(orgs: list[dict[str, Any]], name: str | None) -> str:
 
 
 @click.option("--all", "every", is_flag=True, help="Released and ended ones too.")
-async def _list(api: Api, path: str, every: bool) -> None:
+async def _list(api: ApiClient, path: str, every: bool) -> None:
     """List the frozen chains, newest first."""
     page = await api.get(path, state="all" if every else "frozen")
     for chain in page["chains"]:
-        click.echo(_line_of(chain))
+        click.echo(_chain_line(chain))
     if not page["chains"]:
         click.echo("no chains" if every else "no frozen chains")
     elif not page["reached_end"]:
@@ -75,13 +77,13 @@ async def _list(api: Api, path: str, every: bool) -> None:
 
 
 @click.argument("root_id")
-async def _show(api: Api, path: str, root_id: str) -> None:
+async def _show(api: ApiClient, path: str, root_id: str) -> None:
     """Show a chain and its messages."""
     after = None
     while True:
         page = await api.get(f"{path}/{root_id}", after=after)
         if after is None and page["chain"] is not None:
-            click.echo(_line_of(page["chain"]))
+            click.echo(_chain_line(page["chain"]))
         for line in page["messages"]:
             sender = line["source_name"] or "a person"
             receiver = "its user" if line["method"] == "notify" else line["workspace_name"]
@@ -95,22 +97,22 @@ async def _show(api: Api, path: str, root_id: str) -> None:
 
 @click.argument("root_id")
 @click.option("--messages", type=click.IntRange(min=1), help="So many more.  [default: up to each limit once more]")
-async def _release(api: Api, path: str, root_id: str, messages: int | None) -> None:
+async def _release(api: ApiClient, path: str, root_id: str, messages: int | None) -> None:
     """Let a frozen chain go on."""
-    click.echo(_line_of(await api.post(f"{path}/{root_id}/release", {"messages": messages})))
+    click.echo(_chain_line(await api.post(f"{path}/{root_id}/release", {"messages": messages})))
 
 
 @click.argument("root_id")
-async def _end(api: Api, path: str, root_id: str) -> None:
+async def _end(api: ApiClient, path: str, root_id: str) -> None:
     """End a chain for good."""
-    click.echo(_line_of(await api.post(f"{path}/{root_id}/end", {})))
+    click.echo(_chain_line(await api.post(f"{path}/{root_id}/end", {})))
 
 
-def _line_of(chain: dict[str, Any]) -> str:
-    who = chain["workspace_name"] or chain["workspace_id"]
-    far = f"{chain['messages']} messages, {chain['hops']} hops"
-    return f"{chain['root_id']}  {chain['state']}  {chain['reason']}  {far}  stopped at {who}, {chain['frozen_at']}"
+def _chain_line(chain: dict[str, Any]) -> str:
+    stopped_at = chain["workspace_name"] or chain["workspace_id"]
+    totals = f"{chain['messages']} messages, {chain['hops']} hops"
+    return f"{chain['root_id']}  {chain['state']}  {chain['reason']}  {totals}  stopped at {stopped_at}, {chain['frozen_at']}"
 
 
 for _name, _work in (("list", _list), ("show", _show), ("release", _release), ("end", _end)):
-    _verb(_name)(_work)
+    _server_command(_name)(_work)

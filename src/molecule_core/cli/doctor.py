@@ -6,21 +6,21 @@ from typing import Any
 
 import click
 
-from molecule_core.cli import examine
-from molecule_core.cli.examine import Finding
-from molecule_core.cli.options import serve_options, settings_from
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.logs import redact
-from molecule_core.ground.settings import Settings
+from molecule_core.cli import _doctor_checks
+from molecule_core.cli._doctor_checks import Finding
+from molecule_core.cli._options import load_cli_settings, serve_options
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.logs import redact
+from molecule_core.common.settings import Settings
 
 
 @click.command("doctor")
 @serve_options
 def command(**flags: Any) -> None:
     """Look at the machine, the state folder, the store and the server. Exit code 1 if one of them needs help."""
-    findings = list(_findings(settings_from(**flags)))
+    findings = list(_findings(load_cli_settings(**flags)))
     for finding in findings:
-        click.echo(redact(f"{'FAIL' if finding.advice else 'ok':4}  {finding.what:13} {finding.seen}"))
+        click.echo(redact(f"{'FAIL' if finding.advice else 'ok':4}  {finding.subject:13} {finding.observed}"))
         if finding.advice:
             click.echo(redact(f"      {'':13} -> {finding.advice}"))
     sys.exit(1 if any(finding.advice for finding in findings) else 0)
@@ -28,15 +28,15 @@ def command(**flags: Any) -> None:
 
 def _findings(settings: Settings) -> Iterator[Finding]:
     clock = SystemClock()
-    yield examine.check_python()
-    yield examine.check_sqlite()
-    yield examine.check_folder(settings.state)
-    yield examine.check_disk(settings.state)
-    yield examine.check_clock(settings.state, clock)
-    yield examine.check_files(settings)
-    yield examine.check_url(settings)
-    yield examine.check_canvas()
-    store, facts = examine.check_store(settings)
+    yield _doctor_checks.check_python()
+    yield _doctor_checks.check_sqlite()
+    yield _doctor_checks.check_folder(settings.state_folder)
+    yield _doctor_checks.check_disk(settings.state_folder)
+    yield _doctor_checks.check_clock(settings.state_folder, clock)
+    yield _doctor_checks.check_files(settings)
+    yield _doctor_checks.check_url(settings)
+    yield _doctor_checks.check_canvas()
+    store, info = _doctor_checks.check_store(settings)
     yield store
-    yield examine.check_backup(settings, facts, clock)
-    yield examine.check_server(settings)
+    yield _doctor_checks.check_backup(settings, info, clock)
+    yield _doctor_checks.check_server(settings)

@@ -6,15 +6,15 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import (
-    admin_token,
+from molecule_core.cli._options import (
+    ensure_admin_token,
     has_admin_token,
-    settings_from,
+    load_cli_settings,
+    missing_token_reason,
     state_options,
-    without_admin_token,
 )
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.ground.errors import LoginLinkFailed
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.errors import LoginLinkFailed
 
 
 @click.command("login-link")
@@ -24,32 +24,32 @@ from molecule_core.ground.errors import LoginLinkFailed
 @click.option("--person", help="The person's name; the organisation's first owner if left out.")
 def command(org: str | None, person: str | None, **flags: Any) -> None:
     """Ask the running server for a one-time login link, and print it. Whoever opens it is that person."""
-    settings = settings_from(**flags)
+    settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
         raise LoginLinkFailed(
-            reason=f"{without_admin_token(settings)}; start `molecule up` once, or name the right --state-dir"
+            reason=f"{missing_token_reason(settings)}; start `molecule up` once, or name the right --state-dir"
         )
     try:
-        click.echo(asyncio.run(_link(settings.url, admin_token(settings), org, person)))
+        click.echo(asyncio.run(_request_link(settings.url, ensure_admin_token(settings), org, person)))
     except ApiError as error:
         raise LoginLinkFailed(reason=error) from None
     except (msgspec.DecodeError, TypeError, KeyError):
         raise LoginLinkFailed(reason=f"what answers on {settings.url} is no Molecule server; name its --port") from None
-    except NoAnswer:
+    except NoAnswerError:
         raise LoginLinkFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
 
 
-async def _link(url: str, token: str, org: str | None, person: str | None) -> str:
-    async with Api(url, token) as api:
-        org_id = _pick(await api.get("/orgs"), org, "organisation")
+async def _request_link(url: str, token: str, org: str | None, person: str | None) -> str:
+    async with ApiClient(url, token) as api:
+        org_id = _find_id(await api.get("/orgs"), org, "organisation")
         wanted = None
         if person is not None:
-            wanted = _pick(await api.get(f"/orgs/{org_id}/people"), person, "person")
+            wanted = _find_id(await api.get(f"/orgs/{org_id}/people"), person, "person")
         link = await api.post(f"/orgs/{org_id}/login-links", {"person_id": wanted})
         return str(link["url"])
 
 
-def _pick(found: list[dict[str, Any]], name: str | None, what: str) -> str:
+def _find_id(found: list[dict[str, Any]], name: str | None, what: str) -> str:
     """The id of the one with this name; of the first if no name is given."""
     for each in found:
         if name in (None, each["name"]):

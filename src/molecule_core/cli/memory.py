@@ -8,15 +8,15 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import (
-    admin_token,
+from molecule_core.cli._options import (
+    ensure_admin_token,
     has_admin_token,
-    settings_from,
+    load_cli_settings,
+    missing_token_reason,
     state_options,
-    without_admin_token,
 )
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.ground.errors import MemoryFailed
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.errors import MemoryFailed
 
 _SCOPES = click.Choice(["local", "team", "global"], case_sensitive=False)
 
@@ -26,13 +26,13 @@ def command() -> None:
     """What workspaces remember: list it, search it, have it forgotten. WORKSPACE is a name or an id."""
 
 
-def _verb(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
+def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
     """A verb that speaks to the running server. Its work gets a client and the workspace's path."""
 
     def made(work: Callable[..., Awaitable[None]]) -> click.Command:
         @wraps(work)
         def run(workspace: str, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
-            asyncio.run(_spoken(work, workspace, rest, state_dir=state_dir, database=database, port=port))
+            asyncio.run(_call_server(work, workspace, rest, state_dir=state_dir, database=database, port=port))
 
         run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
         return command.command(name)(state_options(run))
@@ -40,22 +40,24 @@ def _verb(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command
     return made
 
 
-async def _spoken(work: Callable[..., Awaitable[None]], workspace: str, rest: dict[str, Any], **flags: Any) -> None:
-    settings = settings_from(**flags)
+async def _call_server(
+    work: Callable[..., Awaitable[None]], workspace: str, rest: dict[str, Any], **flags: Any
+) -> None:
+    settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
-        raise MemoryFailed(reason=f"{without_admin_token(settings)}; name the right --state-dir")
+        raise MemoryFailed(reason=f"{missing_token_reason(settings)}; name the right --state-dir")
     try:
-        async with Api(settings.url, admin_token(settings)) as api:
-            await work(api, f"/workspaces/{_pick(await api.get('/workspaces'), workspace)}", **rest)
+        async with ApiClient(settings.url, ensure_admin_token(settings)) as api:
+            await work(api, f"/workspaces/{_find_workspace_id(await api.get('/workspaces'), workspace)}", **rest)
     except ApiError as error:
         raise MemoryFailed(reason=error) from None
     except (msgspec.DecodeError, TypeError, KeyError):
         raise MemoryFailed(reason=f"what answers on {settings.url} is no Molecule server; name its --port") from None
-    except NoAnswer:
+    except NoAnswerError:
         raise MemoryFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
 
 
-def _pick(workspaces: list[dict[str, Any]], wanted: str) -> str:
+def _find_workspace_id(workspaces: list[dict[str, Any]], wanted: str) -> str:
     """The id of a workspace by its id, or by a name that only one has."""
     found = [str(each["id"]) for each in workspaces if wanted in (each["id"], each["name"])]
     if len(found) == 1:
@@ -69,35 +71,37 @@ def _pick(workspaces: list[dict[str, Any]], wanted: str) -> str:
 @click.option("--scope", type=_SCOPES, help="Only what was written for these readers.")
 @click.option("--namespace", help="Only this one.")
 @click.option("--before", help="Only those written before this memory (its id).")
-async def _list(api: Api, path: str, scope: str | None, namespace: str | None, before: str | None) -> None:
+async def _list(api: ApiClient, path: str, scope: str | None, namespace: str | None, before: str | None) -> None:
     """List what a workspace may recall, newest first."""
-    await _show(api, path, scope=scope, namespace=namespace, before=before)
+    await _print_memories(api, path, scope=scope, namespace=namespace, before=before)
 
 
 @click.argument("workspace")
 @click.argument("words", nargs=-1, required=True)
-async def _search(api: Api, path: str, words: tuple[str, ...]) -> None:
+async def _search(api: ApiClient, path: str, words: tuple[str, ...]) -> None:
     """Search what a workspace may recall for memories that hold all these words."""
-    await _show(api, path, q=" ".join(words))
+    await _print_memories(api, path, q=" ".join(words))
 
 
-async def _show(api: Api, path: str, **query: Any) -> None:
+async def _print_memories(api: ApiClient, path: str, **query: Any) -> None:
     rows = await api.get(f"{path}/memories", **query)
     for row in rows:
         author = row["workspace_name"] or row["workspace_id"]
-        click.echo(f"{row['id']}  {row['created_at']}  {row['scope']:<6}  {row['namespace']}  {author}: {_line(row)}")
+        click.echo(
+            f"{row['id']}  {row['created_at']}  {row['scope']:<6}  {row['namespace']}  {author}: {_printable_text(row)}"
+        )
     if not rows:
         click.echo("no memories")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _printable_text(row: dict[str, Any]) -> str:
     """The text of an agent as one line that a terminal can show: nothing in it acts."""
     return "".join(each if each.isprintable() else " " for each in row["content"])
 
 
 @click.argument("workspace")
 @click.argument("memory_id")
-async def _forget(api: Api, path: str, memory_id: str) -> None:
+async def _forget(api: ApiClient, path: str, memory_id: str) -> None:
     """Have a workspace forget one of its own memories."""
     await api.call("DELETE", f"{path}/memories/{memory_id}")
     click.echo("forgotten")
@@ -105,16 +109,16 @@ async def _forget(api: Api, path: str, memory_id: str) -> None:
 
 @click.argument("workspace")
 @click.option("--after", help="Only keys behind this one.")
-async def _keys(api: Api, path: str, after: str | None) -> None:
+async def _keys(api: ApiClient, path: str, after: str | None) -> None:
     """List the keys of a workspace with their versions and values."""
     rows = await api.get(f"{path}/memory", after=after)
     for row in rows:
         until = f", until {row['expires_at']}" if row["expires_at"] else ""
         value = msgspec.json.encode(row["value"]).decode()
-        click.echo(f"{row['key']}  version {row['version']}{until}  {_line({'content': value})}")
+        click.echo(f"{row['key']}  version {row['version']}{until}  {_printable_text({'content': value})}")
     if not rows:
         click.echo("no keys")
 
 
 for _name, _work in (("list", _list), ("search", _search), ("forget", _forget), ("keys", _keys)):
-    _verb(_name)(_work)
+    _server_command(_name)(_work)

@@ -11,22 +11,22 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from molecule_core.cli.arguments import not_text
-from molecule_core.cli.options import (
+from molecule_core.cli._arguments import encoding_error
+from molecule_core.cli._options import (
     TOKEN_VARIABLE,
-    address_of,
+    load_cli_settings,
+    missing_token_reason,
     owner_token,
-    settings_from,
+    server_address,
     state_options,
-    without_admin_token,
 )
-from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.client.org_apply import Applier, find_org, rows_of
-from molecule_core.client.org_file import file_of, nodes, read_file, written
-from molecule_core.client.org_plan import Plan, plan_of, shown
-from molecule_core.ground.errors import MoleculeError, OrgFileFailed
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.client.org_apply import OrgPlanApplier, find_org, list_workspaces
+from molecule_core.client.org_file import list_nodes, org_file_from_rows, read_org_file, render_org_file
+from molecule_core.client.org_plan import OrgPlan, format_path, make_plan
+from molecule_core.common.errors import MoleculeError, OrgFileFailed
 
-DIFFERENT, FAILED = 2, 1
+EXIT_DIFFERENT, EXIT_FAILED = 2, 1
 """Exit codes: the organisation is not as the file says; it did not work. 0: it is."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ def command() -> None:
     """An organisation as a file. Needs the server's own token, or an owner's in MOLECULE_TOKEN."""
 
 
-def server_options(verb: F) -> F:
+def org_options(verb: F) -> F:
     """Which server, which organisation; and a refusal is one line and exit code 1, since 2 says "different"."""
 
     @wraps(verb)
@@ -48,13 +48,13 @@ def server_options(verb: F) -> F:
             return verb(*args, **flags)
         except MoleculeError as error:
             click.echo(f"molecule: {error.text}", err=True)
-            sys.exit(FAILED)
+            sys.exit(EXIT_FAILED)
         except UnicodeEncodeError:
-            told = not_text(sys.argv[1:])
-            if told is None:
+            reason = encoding_error(sys.argv[1:])
+            if reason is None:
                 raise
-            click.echo(f"molecule: {told}", err=True)
-            sys.exit(FAILED)
+            click.echo(f"molecule: {reason}", err=True)
+            sys.exit(EXIT_FAILED)
 
     options = (
         click.option("--org", help="The organisation's name, if it is not the one in the file."),
@@ -67,26 +67,26 @@ def server_options(verb: F) -> F:
 
 
 @command.command()
-@server_options
+@org_options
 @_FILE
 def plan(file: Path, org: str | None, url: str | None, **flags: Any) -> None:
     """Show what differs between FILE and the organisation. Exit code 0: nothing; 2: something."""
-    wanted = read_file(file)
+    org_file = read_org_file(file)
 
-    async def look(api: Api) -> int:
-        found = await find_org(api, org or wanted.name)
-        rows = [] if found is None else await rows_of(api, found["id"])
-        made = plan_of(nodes(wanted), rows)
+    async def look(api: ApiClient) -> int:
+        found = await find_org(api, org or org_file.name)
+        rows = [] if found is None else await list_workspaces(api, found["id"])
+        org_plan = make_plan(list_nodes(org_file), rows)
         if found is None:
-            click.echo(f"+ the organisation {org or wanted.name}")
-        _show(made)
-        return 0 if found is not None and made.is_empty else DIFFERENT
+            click.echo(f"+ the organisation {org or org_file.name}")
+        _print_plan(org_plan)
+        return 0 if found is not None and org_plan.is_empty else EXIT_DIFFERENT
 
-    sys.exit(_run(look, url, flags))
+    sys.exit(_run_with_api(look, url, flags))
 
 
 @command.command()
-@server_options
+@org_options
 @click.option("--yes", is_flag=True, help="Remove what the file does not have, without asking.")
 @click.option(
     "--tokens-dir",
@@ -96,50 +96,52 @@ def plan(file: Path, org: str | None, url: str | None, **flags: Any) -> None:
 @_FILE
 def apply(file: Path, org: str | None, url: str | None, yes: bool, tokens_dir: Path | None, **flags: Any) -> None:
     """Make the organisation what FILE says. Can be run again and again, also after an interruption."""
-    wanted = read_file(file)
+    org_file = read_org_file(file)
 
-    async def make(api: Api) -> None:
-        found = await find_org(api, org or wanted.name)
+    async def make(api: ApiClient) -> None:
+        found = await find_org(api, org or org_file.name)
         if found is None:
-            found = await api.post("/orgs", {"name": org or wanted.name})
+            found = await api.post("/orgs", {"name": org or org_file.name})
             click.echo(f"+ the organisation {found['name']}")
-        applier = Applier(api, found["id"], keep=_keeper(tokens_dir), say=click.echo)
-        await applier.apply(nodes(wanted), lambda plan: _may_remove(plan, yes=yes))
+        applier = OrgPlanApplier(api, found["id"], save_token=_token_sink(tokens_dir), report=click.echo)
+        await applier.apply(list_nodes(org_file), lambda plan: _confirm_removals(plan, yes=yes))
         click.echo("The organisation is as the file says.")
 
-    _run(make, url, flags)
+    _run_with_api(make, url, flags)
 
 
 @command.command()
-@server_options
+@org_options
 def export(org: str | None, url: str | None, **flags: Any) -> None:
     """Print the organisation as a file. No secret is in it."""
 
-    async def write(api: Api) -> None:
+    async def write(api: ApiClient) -> None:
         found = await find_org(api, org)
         if found is None:
             raise OrgFileFailed(reason=f"there is no organisation named {org!r}")
-        click.echo(written(file_of(found["name"], await rows_of(api, found["id"]))), nl=False)
+        click.echo(
+            render_org_file(org_file_from_rows(found["name"], await list_workspaces(api, found["id"]))), nl=False
+        )
 
-    _run(write, url, flags)
+    _run_with_api(write, url, flags)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _run(work: Callable[[Api], Coroutine[Any, Any, T]], url: str | None, flags: dict[str, Any]) -> T:
+def _run_with_api(work: Callable[[ApiClient], Coroutine[Any, Any, T]], url: str | None, flags: dict[str, Any]) -> T:
     """Does something with a client of the server. Raises OrgFileFailed."""
-    settings = settings_from(**flags)
-    address = address_of(url, "--url", settings)
+    settings = load_cli_settings(**flags)
+    address = server_address(url, "--url", settings)
 
     async def connected(token: str) -> T:
-        async with Api(address, token) as api:
+        async with ApiClient(address, token) as api:
             return await work(api)
 
     token = owner_token(settings)
     if token is None:
         raise OrgFileFailed(
-            reason=f"{without_admin_token(settings)}; put an owner's token into {TOKEN_VARIABLE}, "
+            reason=f"{missing_token_reason(settings)}; put an owner's token into {TOKEN_VARIABLE}, "
             "or name the right --state-dir"
         )
     try:
@@ -148,35 +150,37 @@ def _run(work: Callable[[Api], Coroutine[Any, Any, T]], url: str | None, flags: 
         raise OrgFileFailed(reason=error) from None
     except (msgspec.DecodeError, TypeError, KeyError):
         raise OrgFileFailed(reason=f"what answers on {address} is no Molecule server; name its --url") from None
-    except NoAnswer:
+    except NoAnswerError:
         raise OrgFileFailed(
             reason=f"no server answers on {address}; start it, or name its --url or --port. "
             "What was done is done: run it again, and it goes on from there"
         ) from None
 
 
-def _show(plan: Plan) -> None:
+def _print_plan(plan: OrgPlan) -> None:
     if plan.is_empty:
         click.echo("Nothing differs.")
     for line in () if plan.is_empty else plan.lines():
         click.echo(line)
 
 
-def _may_remove(plan: Plan, *, yes: bool) -> bool:
+def _confirm_removals(plan: OrgPlan, *, yes: bool) -> bool:
     """Shows the plan; asks before something goes. Raises OrgFileFailed where nobody can be asked."""
-    _show(plan)
-    if not plan.removals or yes:
+    _print_plan(plan)
+    if not plan.removal_count or yes:
         return True
     if not sys.stdin.isatty():
-        raise OrgFileFailed(reason=f"{plan.removals} workspaces would be removed; repeat with --yes if that is meant")
-    return click.confirm(f"Remove {plan.removals} workspaces with all that they know?")
+        raise OrgFileFailed(
+            reason=f"{plan.removal_count} workspaces would be removed; repeat with --yes if that is meant"
+        )
+    return click.confirm(f"Remove {plan.removal_count} workspaces with all that they know?")
 
 
-def _keeper(folder: Path | None) -> Callable[[str, tuple[str, ...], str], None]:
+def _token_sink(folder: Path | None) -> Callable[[str, tuple[str, ...], str], None]:
     """Where new tokens go: a file for each, readable for its owner alone; or, this once, the terminal."""
 
     if folder is None:
-        return lambda _id, path, token: click.echo(f"  token of {shown(path)}, shown this once: {token}")
+        return lambda _id, path, token: click.echo(f"  token of {format_path(path)}, shown this once: {token}")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

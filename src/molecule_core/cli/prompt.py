@@ -10,33 +10,33 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from molecule_core.agent.config import CONTAINER, BadConfiguration, read_configuration, with_only
-from molecule_core.agent.gathering import Failed, Gatherer
-from molecule_core.agent.home import read_home
-from molecule_core.agent.prompt import Inputs, assemble
-from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
-from molecule_core.cli.tool import WORKSPACE
-from molecule_core.client.api import Api
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.ids import SystemRandomness
-from molecule_core.ground.settings import environment
-from molecule_core.wire.prompts import Build, DiffSection, PromptView, Trigger, diff
+from molecule_core.agent.config import CONTAINER_FOLDER, ConfigurationError, read_configuration, select_workspace
+from molecule_core.agent.prompt.assembly import PromptInputs, assemble_prompt
+from molecule_core.agent.prompt.home import read_home
+from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
+from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
+from molecule_core.cli.tool import WORKSPACE_OPTION
+from molecule_core.client.api import ApiClient
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.errors import CommandFailed
+from molecule_core.common.ids import SystemRandomness
+from molecule_core.common.settings import environment
+from molecule_core.wire.schemas.prompts import BuildTrigger, DiffSection, PromptBuild, PromptView, diff_sections
 
-_MOST_DIFF = 2000
-_HOME = click.option(
+_MAX_DIFF_LINES = 2000
+_HOME_OPTION = click.option(
     "--home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder with config.yaml, prompt files and skills.  [default: CONFIGS_DIR, /configs, or this folder]",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+_JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 
 
-class _Place(NamedTuple):
+class _PromptContext(NamedTuple):
     """Whose prompt it is, where its files are, and how its server is asked."""
 
-    gatherer: Gatherer
-    api: Api
+    gatherer: PromptLoader
+    api: ApiClient
     folder: Path
 
 
@@ -48,9 +48,9 @@ def command() -> None:
 
 
 @command.command()
-@_HOME
-@WORKSPACE
-@_JSON
+@_HOME_OPTION
+@WORKSPACE_OPTION
+@_JSON_OPTION
 @click.option("--sections", is_flag=True, help="Only which sections it has: part, tokens, source, what is left out.")
 @click.option("--offline", is_flag=True, help="From the agent's own files alone; no server is asked.")
 @click.option("--report", is_flag=True, help="Also tell the server, so that people see it on the canvas.")
@@ -58,105 +58,111 @@ def show(home: Path | None, workspace: str | None, as_json: bool, sections: bool
     """Print the prompt. Warnings go to standard error."""
     if offline and report:
         raise CommandFailed(reason="--report tells the server, and --offline asks none; take one of both")
-    folder = _folder(home)
+    folder = _prompt_folder(home)
     if offline:
-        _show(assemble(Inputs(home=read_home(folder), peers=None)).build(Trigger("command", "show")), as_json, sections)
+        _print_build(
+            assemble_prompt(PromptInputs(home=read_home(folder), peers=None)).build(BuildTrigger("command", "show")),
+            as_json,
+            sections,
+        )
         return
 
-    async def work(place: _Place) -> None:
-        build = await _built(place, "show")
-        _show(build, as_json, sections)
+    async def work(context: _PromptContext) -> None:
+        build = await _build_prompt(context, "show")
+        _print_build(build, as_json, sections)
         if report:
-            await place.gatherer.share(read_home(folder))
-            await place.gatherer.tell(build)
+            await context.gatherer.upload_shared_files(read_home(folder))
+            await context.gatherer.report_prompt(build)
 
-    _run(work, folder, workspace)
+    _run_with_context(work, folder, workspace)
 
 
 @command.command("diff")
-@_HOME
-@WORKSPACE
-@_JSON
+@_HOME_OPTION
+@WORKSPACE_OPTION
+@_JSON_OPTION
 def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
     """Print what differs between the prompt that the server was told last and the one of now."""
 
-    async def work(place: _Place) -> None:
-        told = await place.gatherer.told()
+    async def work(context: _PromptContext) -> None:
+        told = await context.gatherer.reported_prompt()
         before = [] if told is None else msgspec.convert(told, PromptView).build.sections
-        changed = diff(before, (await _built(place, "diff")).sections, _MOST_DIFF)
+        changed = diff_sections(before, (await _build_prompt(context, "diff")).sections, _MAX_DIFF_LINES)
         if as_json:
             click.echo(msgspec.json.encode(changed).decode())
         else:
             click.echo("\n".join(_diff_lines(changed)) or "nothing differs")
 
-    _run(work, _folder(home), workspace)
+    _run_with_context(work, _prompt_folder(home), workspace)
 
 
 @command.command()
-@_HOME
-@WORKSPACE
-@_JSON
+@_HOME_OPTION
+@WORKSPACE_OPTION
+@_JSON_OPTION
 @click.option("--no-report", is_flag=True, help="Do not tell the server of the prompts.")
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
 def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bool, until_eof: bool) -> None:
     """Stay, and print each new prompt's reason and difference: when own files change, when others come, go or say
     something else of themselves. Also uploads what config.yaml shares with children."""
 
-    async def work(place: _Place) -> None:
-        said: Rebuilt | None = None
+    async def work(context: _PromptContext) -> None:
+        said: PromptUpdate | None = None
 
-        async def told(new: Rebuilt) -> None:
+        async def on_rebuilt(new: PromptUpdate) -> None:
             nonlocal said
             build = new.prompt.build(new.trigger)
             if new is not said:
-                _say(build, new.diff, as_json)
+                _print_rebuild(build, new.diff, as_json)
             said = new
             if not no_report:
-                await place.gatherer.tell(build)
+                await context.gatherer.report_prompt(build)
 
-        rebuilder = Rebuilder(
-            place.gatherer,
-            place.folder,
-            told,
-            events=place.api.events,
-            warned=_warn,
+        rebuilder = PromptRebuilder(
+            context.gatherer,
+            context.folder,
+            on_rebuilt,
+            events=context.api.events,
+            on_warning=_print_warning,
             clock=SystemClock(),
             randomness=SystemRandomness(),
         )
-        await (_until_eof(rebuilder.run()) if until_eof else rebuilder.run())
+        await (_run_until_eof(rebuilder.run()) if until_eof else rebuilder.run())
 
-    _run(work, _folder(home), workspace)
+    _run_with_context(work, _prompt_folder(home), workspace)
 
 
 # -- as whom, from where -----------------------------------------------------------------------------------------------
 
 
-def _folder(named: Path | None) -> Path:
+def _prompt_folder(named: Path | None) -> Path:
     if named is not None:
         return named
     told = environment().get("CONFIGS_DIR", "").strip()
     if told:
         return Path(told).expanduser()
-    return CONTAINER if CONTAINER.is_dir() and os.access(CONTAINER, os.R_OK) else Path.cwd()
+    return CONTAINER_FOLDER if CONTAINER_FOLDER.is_dir() and os.access(CONTAINER_FOLDER, os.R_OK) else Path.cwd()
 
 
-def _run(work: Any, folder: Path, workspace: str | None) -> None:
+def _run_with_context(work: Any, folder: Path, workspace: str | None) -> None:
     async def run() -> None:
-        seats = with_only(read_configuration(environment()), workspace).seats
-        if len(seats) > 1:
-            raise CommandFailed(reason=f"say whose prompt with --workspace: {', '.join(each.id for each in seats)}")
-        async with Api(seats[0].url, seats[0].token) as api:
-            await work(_Place(Gatherer(api, seats[0].id, clock=SystemClock()), api, folder))
+        connections = select_workspace(read_configuration(environment()), workspace).workspaces
+        if len(connections) > 1:
+            raise CommandFailed(
+                reason=f"say whose prompt with --workspace: {', '.join(each.id for each in connections)}"
+            )
+        async with ApiClient(connections[0].url, connections[0].token) as api:
+            await work(_PromptContext(PromptLoader(api, connections[0].id, clock=SystemClock()), api, folder))
 
     try:
-        asyncio.run(_quiet(run()))
-    except (BadConfiguration, Failed) as error:
+        asyncio.run(_unwrap_group(run()))
+    except (ConfigurationError, PromptServerError) as error:
         raise CommandFailed(reason=error) from None
     except KeyboardInterrupt:
         return
 
 
-async def _quiet(work: Coroutine[Any, Any, None]) -> None:
+async def _unwrap_group(work: Coroutine[Any, Any, None]) -> None:
     """A group of tasks with one that fails fails with that one."""
     try:
         await work
@@ -164,11 +170,11 @@ async def _quiet(work: Coroutine[Any, Any, None]) -> None:
         raise group.exceptions[0] from None
 
 
-async def _until_eof(work: Coroutine[Any, Any, None]) -> None:
+async def _run_until_eof(work: Coroutine[Any, Any, None]) -> None:
     """Does it until standard input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(_drained(reader))
+    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(_drain(reader))
     await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     if working.done():
@@ -177,23 +183,23 @@ async def _until_eof(work: Coroutine[Any, Any, None]) -> None:
     await asyncio.wait((working,))
 
 
-async def _drained(reader: asyncio.StreamReader) -> None:
+async def _drain(reader: asyncio.StreamReader) -> None:
     """Whoever writes there is not kept, however much it is."""
     while await reader.read(1 << 16):
         pass
 
 
-async def _built(place: _Place, verb: str) -> Build:
-    inputs = await place.gatherer.gather(read_home(place.folder))
-    return assemble(inputs).build(Trigger("command", verb))
+async def _build_prompt(context: _PromptContext, verb: str) -> PromptBuild:
+    inputs = await context.gatherer.load_inputs(read_home(context.folder))
+    return assemble_prompt(inputs).build(BuildTrigger("command", verb))
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------
 
 
-def _show(build: Build, as_json: bool, sections: bool) -> None:
+def _print_build(build: PromptBuild, as_json: bool, sections: bool) -> None:
     for warning in build.warnings:
-        _warn(warning)
+        _print_warning(warning)
     if as_json:
         click.echo(msgspec.json.encode(build).decode())
     elif sections:
@@ -205,9 +211,9 @@ def _show(build: Build, as_json: bool, sections: bool) -> None:
         click.echo("\n\n".join(each.text for each in build.sections))
 
 
-def _say(build: Build, changed: list[DiffSection], as_json: bool) -> None:
+def _print_rebuild(build: PromptBuild, changed: list[DiffSection], as_json: bool) -> None:
     for each in build.warnings:
-        _warn(each)
+        _print_warning(each)
     if as_json:
         told = {"trigger": build.trigger, "hash": build.hash, "tokens": build.tokens, "diff": changed}
         click.echo(msgspec.json.encode({**told, "warnings": build.warnings}).decode())
@@ -226,5 +232,5 @@ def _diff_lines(changed: list[DiffSection]) -> list[str]:
     return lines
 
 
-def _warn(text: str) -> None:
+def _print_warning(text: str) -> None:
     click.echo(f"molecule: warning: {' '.join(text.split())}", err=True)

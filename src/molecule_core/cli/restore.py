@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import settings_from, state_options
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.store.backup import restore
+from molecule_core.cli._options import load_cli_settings, state_options
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.store.sqlite.backup import restore_sqlite
 
 
 @click.command("restore")
@@ -19,16 +19,16 @@ def command(copy: Path, **flags: Any) -> None:
     """Put COPY in the place of the store. The server must not run; what was there is put aside, not deleted.
 
     A database (PostgreSQL) must be empty: make a new one. A copy of either engine goes into either."""
-    settings = settings_from(**flags)
+    settings = load_cli_settings(**flags)
     clock = SystemClock()
-    ids = Ids(clock, SystemRandomness())
+    ids = IdGenerator(clock, SystemRandomness())
     if settings.database:
-        from molecule_core.store.copies import restore_postgres
+        from molecule_core.store.postgres.backup import restore_postgres
 
         asyncio.run(restore_postgres(copy, settings.database, ids=ids))
         click.echo(f"restored {copy} into the database")
         return
-    aside = restore(copy, settings.state, clock=clock, ids=ids)
-    click.echo(f"restored {copy} to {settings.state}")
+    aside = restore_sqlite(copy, settings.state_folder, clock=clock, ids=ids)
+    click.echo(f"restored {copy} to {settings.state_folder}")
     if aside is not None:
         click.echo(f"the store that was there is now {aside}")

@@ -4,17 +4,17 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import admin_token, prepare_state, serve_options, settings_from
-from molecule_core.ground.logs import set_up_logs
-from molecule_core.server import Server
-from molecule_core.serving import run
+from molecule_core.cli._options import ensure_admin_token, load_cli_settings, prepare_state_folder, serve_options
+from molecule_core.common.logs import configure_logging
+from molecule_core.server.composition import Server
+from molecule_core.server.listener import run
 
 
 @click.command("serve")
 @serve_options
 def command(**flags: Any) -> None:
     """Serve until a signal comes. Ctrl-C ends cleanly; the next start goes on where this one was."""
-    settings = settings_from(**flags)
-    set_up_logs(settings.log_level, settings.log_format)
-    prepare_state(settings)
-    run(Server(settings, admin_token=admin_token(settings)))
+    settings = load_cli_settings(**flags)
+    configure_logging(settings.log_level, settings.log_format)
+    prepare_state_folder(settings)
+    run(Server(settings, admin_token=ensure_admin_token(settings)))

@@ -7,15 +7,24 @@ makes a circle; removals come last, when all that stays has left what goes.
 from collections.abc import Callable
 from typing import Any
 
-from molecule_core.client.api import Api, ApiError
-from molecule_core.client.org_file import FileSeat, Node
-from molecule_core.client.org_plan import ABILITIES, Alter, Drop, Make, Plan, Row, plan_of, shown
-from molecule_core.ground.errors import OrgFileFailed
+from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.client.org_file import OrgFileWorkspace, OrgNode
+from molecule_core.client.org_plan import (
+    ABILITIES,
+    CreateWorkspace,
+    OrgPlan,
+    RemoveWorkspace,
+    Row,
+    UpdateWorkspace,
+    format_path,
+    make_plan,
+)
+from molecule_core.common.errors import OrgFileFailed
 
 # Names that trade places need a second pass (the first gives one of them a number); more come from others' changes.
-_PASSES = 4
+_MAX_PASSES = 4
 _CONFLICT = 409
-_AT_BIRTH = (
+_CREATE_FIELDS = (
     "name",
     "runtime",
     "external",
@@ -32,7 +41,7 @@ _AT_BIRTH = (
 )
 
 
-async def find_org(api: Api, name: str | None) -> dict[str, Any] | None:
+async def find_org(api: ApiClient, name: str | None) -> dict[str, Any] | None:
     """The organisation of this name (None: the caller's own, or the first) that the credential opens; None: there is
     none, and the admin may make it. Raises ApiError, NoAnswer, OrgFileFailed."""
     session = await api.get("/session")
@@ -45,99 +54,99 @@ async def find_org(api: Api, name: str | None) -> dict[str, Any] | None:
     return next((each for each in orgs if name in (None, each["name"])), None)
 
 
-async def rows_of(api: Api, org_id: str) -> list[Row]:
+async def list_workspaces(api: ApiClient, org_id: str) -> list[Row]:
     """All workspaces of an organisation. Raises ApiError, NoAnswer."""
     rows: list[Row] = await api.get("/workspaces", org_id=org_id)
     return rows
 
 
-class Applier:
+class OrgPlanApplier:
     """Carries plans out. `keep` takes each new seat's id, path and token; `say` a line for people."""
 
     def __init__(
         self,
-        api: Api,
+        api: ApiClient,
         org_id: str,
         *,
-        keep: Callable[[str, tuple[str, ...], str], None],
-        say: Callable[[str], None],
+        save_token: Callable[[str, tuple[str, ...], str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._api = api
         self._org_id = org_id
-        self._keep = keep
-        self._say = say
+        self._save_token = save_token
+        self._report = report
 
-    async def apply(self, wanted: list[Node], may_remove: Callable[[Plan], bool]) -> None:
+    async def apply(self, wanted: list[OrgNode], may_remove: Callable[[OrgPlan], bool]) -> None:
         """Carries out what is to be done; asks before anything is removed that was not asked about before.
 
         Raises ApiError, NoAnswer, OrgFileFailed."""
         known: dict[int, str] = {}
-        asked: set[str] = set()
-        for _ in range(_PASSES):
-            plan = plan_of(wanted, await rows_of(self._api, self._org_id), known)
+        confirmed: set[str] = set()
+        for _ in range(_MAX_PASSES):
+            plan = make_plan(wanted, await list_workspaces(self._api, self._org_id), known)
             if plan.is_empty:
                 return
-            going = {drop.row["id"] for drop in plan.drops}
-            if not going <= asked and not may_remove(plan):
+            removed_ids = {removal.row["id"] for removal in plan.removed_subtrees}
+            if not removed_ids <= confirmed and not may_remove(plan):
                 raise OrgFileFailed(reason="nothing was changed")
-            asked |= going
+            confirmed |= removed_ids
             known = await self._carry_out(wanted, plan)
         raise OrgFileFailed(reason="somebody else changes this organisation at the same time; run it again")
 
-    async def _carry_out(self, wanted: list[Node], plan: Plan) -> dict[int, str]:
-        ids = dict(plan.ids)
-        makes = {make.number: make for make in plan.makes}
-        alters = {alter.row["id"]: alter for alter in plan.alters}
+    async def _carry_out(self, wanted: list[OrgNode], plan: OrgPlan) -> dict[int, str]:
+        ids = dict(plan.workspace_ids)
+        creations = {creation.node_index: creation for creation in plan.creations}
+        updates = {update.row["id"]: update for update in plan.updates}
         for number, node in enumerate(wanted):
-            above = None if node.above is None else ids[node.above]
-            if number in makes:
-                ids[number] = await self._make(makes[number], above)
-            elif ids[number] in alters:
-                await self._alter(alters[ids[number]], above)
-        for drop in plan.drops:
-            await self._drop(drop)
+            parent_id = None if node.parent_index is None else ids[node.parent_index]
+            if number in creations:
+                ids[number] = await self._create_workspace(creations[number], parent_id)
+            elif ids[number] in updates:
+                await self._update_workspace(updates[ids[number]], parent_id)
+        for removal in plan.removed_subtrees:
+            await self._remove_workspace(removal)
         return ids
 
-    async def _make(self, make: Make, above: str | None) -> str:
-        seat, path = make.node.seat, make.node.path
-        body = {name: value for name in _AT_BIRTH if (value := getattr(seat, name)) is not None}
-        body |= {"org_id": self._org_id, "parent_id": above, "role": seat.role or None}
+    async def _create_workspace(self, creation: CreateWorkspace, parent_id: str | None) -> str:
+        workspace, path = creation.node.workspace, creation.node.path
+        body = {name: value for name in _CREATE_FIELDS if (value := getattr(workspace, name)) is not None}
+        body |= {"org_id": self._org_id, "parent_id": parent_id, "role": workspace.role or None}
         answer = await self._api.post("/workspaces", body)
-        self._say(f"+ {shown(path)}")
-        self._keep(answer["id"], path, answer["connection"]["auth_token"])
-        await self._switch(answer["id"], _abilities_beyond_default(seat))
+        self._report(f"+ {format_path(path)}")
+        self._save_token(answer["id"], path, answer["connection"]["auth_token"])
+        await self._set_abilities(answer["id"], _non_default_abilities(workspace))
         return str(answer["id"])
 
-    async def _alter(self, alter: Alter, above: str | None) -> None:
-        id_, new = alter.row["id"], {name: value for name, (_, value) in alter.members.items()}
+    async def _update_workspace(self, update: UpdateWorkspace, parent_id: str | None) -> None:
+        id_, new = update.row["id"], {name: value for name, (_, value) in update.members.items()}
         body = {name: value for name, value in new.items() if name not in ABILITIES}
-        if alter.moves:
-            body["parent_id"] = above
+        if update.is_moved:
+            body["parent_id"] = parent_id
         if body:
             await self._api.call("PATCH", f"/workspaces/{id_}", body=body)
-        await self._switch(id_, {name: value for name, value in new.items() if name in ABILITIES})
-        self._say(f"{'>' if alter.moves else '~'} {shown(alter.node.path)}")
+        await self._set_abilities(id_, {name: value for name, value in new.items() if name in ABILITIES})
+        self._report(f"{'>' if update.is_moved else '~'} {format_path(update.node.path)}")
 
-    async def _switch(self, id_: str, abilities: dict[str, bool]) -> None:
+    async def _set_abilities(self, id_: str, abilities: dict[str, bool]) -> None:
         if abilities:
             await self._api.call("PATCH", f"/workspaces/{id_}/abilities", body=abilities)
 
-    async def _drop(self, drop: Drop) -> None:
+    async def _remove_workspace(self, removal: RemoveWorkspace) -> None:
         """Removes what the plan named, and nothing that somebody put below it meanwhile."""
-        path, name = f"/workspaces/{drop.row['id']}", drop.row["name"]
+        path, name = f"/workspaces/{removal.row['id']}", removal.row["name"]
         try:
             await self._api.call("DELETE", path)
         except ApiError as error:
             if error.status != _CONFLICT:
                 raise
-            others = {each["name"] for each in error.problem["children"]} - set(drop.below)
+            others = {each["name"] for each in error.problem["children"]} - set(removal.descendants)
             if others:
-                came = ", ".join(sorted(others))
-                raise OrgFileFailed(reason=f"{came} came below {name!r} meanwhile; run it again") from None
+                names = ", ".join(sorted(others))
+                raise OrgFileFailed(reason=f"{names} came below {name!r} meanwhile; run it again") from None
         await self._api.call("DELETE", path, query={"confirm": "true", "name": name})
-        self._say(f"- {shown(drop.path)}")
+        self._report(f"- {format_path(removal.path)}")
 
 
-def _abilities_beyond_default(seat: FileSeat) -> dict[str, bool]:
-    default = FileSeat(name="")
-    return {name: value for name in ABILITIES if (value := getattr(seat, name)) != getattr(default, name)}
+def _non_default_abilities(workspace: OrgFileWorkspace) -> dict[str, bool]:
+    default = OrgFileWorkspace(name="")
+    return {name: value for name in ABILITIES if (value := getattr(workspace, name)) != getattr(default, name)}

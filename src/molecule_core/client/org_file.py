@@ -12,15 +12,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from molecule_core.ground.errors import MoleculeError, OrgFileFailed
-from molecule_core.ground.limits import MOST_REPLY_SECONDS, Limits
-from molecule_core.ground.text import clean_line, clean_name
+from molecule_core.common.errors import MoleculeError, OrgFileFailed
+from molecule_core.common.limits import MAX_REPLY_SECONDS, Limits
+from molecule_core.common.text import validate_line, validate_name
 
 DEFAULT_RUNTIME = "generic-mcp"
 _GUIDE = "docs/organisation.md shows what such a file may hold"
 
 
-class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A seat, and those below it. What is left out has its default; of `delivery_mode` and `url`, which an agent may
     choose for itself, and of `key` it is left as it is."""
 
@@ -36,7 +36,7 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     instruction_template_id: str | None = None
     instruction_compact: bool = False
     instruction_shape: Literal["json", "xml", "both"] | None = None
-    reply_seconds: Annotated[int, Meta(ge=0, le=MOST_REPLY_SECONDS)] | None = None
+    reply_seconds: Annotated[int, Meta(ge=0, le=MAX_REPLY_SECONDS)] | None = None
     send_drafts: bool = False
     broadcast_enabled: bool = False
     talk_to_user_enabled: bool = True
@@ -49,32 +49,32 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     asks_before: Any = None
     prompt: Any = None
     craft: Any = None
-    seat: "tuple[FileSeat, ...]" = ()
+    seat: "tuple[OrgFileWorkspace, ...]" = ()
 
 
 class OrgFile(Struct, frozen=True, forbid_unknown_fields=True):
     """An organisation: its name, and the seats at the top of its tree."""
 
     name: str
-    seat: tuple[FileSeat, ...] = ()
+    seat: tuple[OrgFileWorkspace, ...] = ()
 
 
-class Node(Struct, frozen=True):
+class OrgNode(Struct, frozen=True):
     """A seat of a file in its place: the names from the root down to it, and the number of the one above it."""
 
     path: tuple[str, ...]
-    seat: FileSeat
-    above: int | None
+    workspace: OrgFileWorkspace
+    parent_index: int | None
 
 
-def nodes(file: OrgFile) -> list[Node]:
+def list_nodes(file: OrgFile) -> list[OrgNode]:
     """All seats, those above before those below."""
-    found: list[Node] = []
+    found: list[OrgNode] = []
 
-    def walk(seats: tuple[FileSeat, ...], path: tuple[str, ...], above: int | None) -> None:
-        for seat in seats:
-            found.append(Node((*path, seat.name), seat, above))
-            walk(seat.seat, found[-1].path, len(found) - 1)
+    def walk(seats: tuple[OrgFileWorkspace, ...], path: tuple[str, ...], above: int | None) -> None:
+        for workspace in seats:
+            found.append(OrgNode((*path, workspace.name), workspace, above))
+            walk(workspace.seat, found[-1].path, len(found) - 1)
 
     walk(file.seat, (), None)
     return found
@@ -83,10 +83,10 @@ def nodes(file: OrgFile) -> list[Node]:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_file(path: Path) -> OrgFile:
+def read_org_file(path: Path) -> OrgFile:
     """The organisation that a file tells. Raises OrgFileFailed, which names the file, what is wrong, and what to do."""
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse_org_file(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OrgFileFailed(reason=f"the org file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -95,38 +95,43 @@ def read_file(path: Path) -> OrgFile:
         raise OrgFileFailed(reason=f"the org file {path} cannot be used: {error}; {_GUIDE}") from None
 
 
-def parse(text: str) -> OrgFile:
+def parse_org_file(text: str) -> OrgFile:
     """The organisation that a text tells. Raises TOMLDecodeError, ValidationError, MoleculeError."""
     file = msgspec.convert(tomllib.loads(text), OrgFile)
     limits = Limits()
-    clean = OrgFile(clean_name(file.name, limits.name_length), _clean((), file.seat, limits))
-    keys = [node.seat.key for node in nodes(clean) if node.seat.key is not None]
+    clean = OrgFile(validate_name(file.name, limits.name_length), _clean_workspaces((), file.seat, limits))
+    keys = [node.workspace.key for node in list_nodes(clean) if node.workspace.key is not None]
     for key in keys:
         if keys.count(key) > 1:
             raise msgspec.ValidationError(f"two seats have the key {key!r}; a key is for one")
     return clean
 
 
-def _clean(above: tuple[str, ...], seats: tuple[FileSeat, ...], limits: Limits) -> tuple[FileSeat, ...]:
-    if len(above) >= limits.tree_depth and seats:
+def _clean_workspaces(
+    parent_path: tuple[str, ...], workspaces: tuple[OrgFileWorkspace, ...], limits: Limits
+) -> tuple[OrgFileWorkspace, ...]:
+    if len(parent_path) >= limits.tree_depth and workspaces:
         raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
-    clean = tuple(_clean_seat(above, seat, limits) for seat in seats)
-    names = [seat.name for seat in clean]
+    clean = tuple(_clean_workspace(parent_path, workspace, limits) for workspace in workspaces)
+    names = [workspace.name for workspace in clean]
     for name in names:
         if names.count(name) > 1:
-            where = f"below {' / '.join(above)}" if above else "at the top"
+            where = f"below {' / '.join(parent_path)}" if parent_path else "at the top"
             raise msgspec.ValidationError(f"two seats {where} are called {name!r}; rename one")
     return clean
 
 
-def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileSeat:
-    name = clean_name(seat.name, limits.name_length)
+def _clean_workspace(parent_path: tuple[str, ...], workspace: OrgFileWorkspace, limits: Limits) -> OrgFileWorkspace:
+    name = validate_name(workspace.name, limits.name_length)
     return msgspec.structs.replace(
-        seat,
+        workspace,
         name=name,
-        key=None if seat.key is None else clean_line(seat.key, limits.name_length, f"the key of {name!r}") or None,
-        role=clean_line(seat.role, limits.short_text_length, f"the role of {name!r}"),
-        runtime=clean_line(seat.runtime, limits.short_text_length, f"the runtime of {name!r}") or DEFAULT_RUNTIME,
+        key=None
+        if workspace.key is None
+        else validate_line(workspace.key, limits.name_length, f"the key of {name!r}") or None,
+        role=validate_line(workspace.role, limits.short_text_length, f"the role of {name!r}"),
+        runtime=validate_line(workspace.runtime, limits.short_text_length, f"the runtime of {name!r}")
+        or DEFAULT_RUNTIME,
         behaviour=None,
         host=None,
         progress=None,
@@ -135,51 +140,51 @@ def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileS
         asks_before=None,
         prompt=None,
         craft=None,
-        seat=_clean((*above, name), seat.seat, limits),
+        seat=_clean_workspaces((*parent_path, name), workspace.seat, limits),
     )
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def written(file: OrgFile) -> str:
+def render_org_file(file: OrgFile) -> str:
     """The file as text; `parse` makes the same organisation of it."""
-    lines = [f"name = {_quoted(file.name)}"]
-    for node in nodes(file):
-        lines += ["", f"[[{'.'.join(['seat'] * len(node.path))}]]", *_members(node.seat)]
+    lines = [f"name = {_quote_toml(file.name)}"]
+    for node in list_nodes(file):
+        lines += ["", f"[[{'.'.join(['seat'] * len(node.path))}]]", *_member_lines(node.workspace)]
     return "\n".join(lines) + "\n"
 
 
-def _members(seat: FileSeat) -> Iterator[str]:
+def _member_lines(workspace: OrgFileWorkspace) -> Iterator[str]:
     """What differs from the defaults, in the order of the struct."""
-    for field in msgspec.structs.fields(FileSeat):
-        value = getattr(seat, field.name)
+    for field in msgspec.structs.fields(OrgFileWorkspace):
+        value = getattr(workspace, field.name)
         if field.name == "seat" or value == field.default:
             continue
-        text = str(value).lower() if isinstance(value, (bool, int)) else _quoted(value)
+        text = str(value).lower() if isinstance(value, (bool, int)) else _quote_toml(value)
         yield f"{field.name} = {text}"
 
 
-def _quoted(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """A basic string of TOML, which escapes as JSON does, and one character more."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def file_of(name: str, rows: list[dict[str, Any]]) -> OrgFile:
+def org_file_from_rows(name: str, rows: list[dict[str, Any]]) -> OrgFile:
     """The file of an organisation as GET /workspaces shows it."""
     below: dict[str | None, list[dict[str, Any]]] = {}
     for row in rows:
         below.setdefault(row["parent_id"], []).append(row)
 
-    def seats(parent_id: str | None) -> tuple[FileSeat, ...]:
-        return tuple(_seat_of(row, seats(row["id"])) for row in below.get(parent_id, []))
+    def seats(parent_id: str | None) -> tuple[OrgFileWorkspace, ...]:
+        return tuple(_workspace_from_row(row, seats(row["id"])) for row in below.get(parent_id, []))
 
     return OrgFile(name, seats(None))
 
 
-def _seat_of(row: dict[str, Any], below: tuple[FileSeat, ...]) -> FileSeat:
+def _workspace_from_row(row: dict[str, Any], children: tuple[OrgFileWorkspace, ...]) -> OrgFileWorkspace:
     pushed = row["delivery_mode"] == "push"
-    return FileSeat(
+    return OrgFileWorkspace(
         name=row["name"],
         key=row["key"],
         role=row["role"] or "",
@@ -196,5 +201,5 @@ def _seat_of(row: dict[str, Any], below: tuple[FileSeat, ...]) -> FileSeat:
         send_drafts=row["send_drafts"],
         broadcast_enabled=row["broadcast_enabled"],
         talk_to_user_enabled=row["talk_to_user_enabled"],
-        seat=below,
+        seat=children,
     )

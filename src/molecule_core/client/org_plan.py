@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from molecule_core.client.org_file import FileSeat, Node
+from molecule_core.client.org_file import OrgFileWorkspace, OrgNode
 
 Row = dict[str, Any]
 """A workspace as GET /workspaces shows it."""
 
 ABILITIES = ("broadcast_enabled", "talk_to_user_enabled")
-_PLAIN = (
+_COMPARED_FIELDS = (
     "name",
     "runtime",
     "external",
@@ -29,152 +29,165 @@ _PLAIN = (
 )
 
 
-class Make(Struct, frozen=True):
+class CreateWorkspace(Struct, frozen=True):
     """A seat of the file that the organisation lacks."""
 
-    number: int
-    node: Node
+    node_index: int
+    node: OrgNode
 
 
-class Alter(Struct, frozen=True):
+class UpdateWorkspace(Struct, frozen=True):
     """A seat that is otherwise than in the file, or elsewhere: what it has and what it is to have, by member.
 
     `above`: the number of the node that it is to stand below, where `moves`; None: at the top."""
 
     row: Row
-    node: Node
+    node: OrgNode
     members: dict[str, tuple[Any, Any]]
-    moves: bool = False
+    is_moved: bool = False
     old_path: tuple[str, ...] = ()
 
 
-class Drop(Struct, frozen=True):
+class RemoveWorkspace(Struct, frozen=True):
     """A seat that is not in the file, with all that will be below it then: they are not in the file either."""
 
     row: Row
     path: tuple[str, ...]
-    below: list[str]
+    descendants: list[str]
 
 
-class Plan(Struct, frozen=True):
+class OrgPlan(Struct, frozen=True):
     """All differences, in an order in which they can be removed. `ids`: which seat each node of the file is, if any."""
 
-    makes: list[Make]
-    alters: list[Alter]
-    drops: list[Drop]
-    ids: dict[int, str]
+    creations: list[CreateWorkspace]
+    updates: list[UpdateWorkspace]
+    removed_subtrees: list[RemoveWorkspace]
+    workspace_ids: dict[int, str]
 
     @property
     def is_empty(self) -> bool:
         """Whether the organisation is as the file says."""
-        return not (self.makes or self.alters or self.drops)
+        return not (self.creations or self.updates or self.removed_subtrees)
 
     @property
-    def removals(self) -> int:
+    def removal_count(self) -> int:
         """How many seats go."""
-        return sum(1 + len(drop.below) for drop in self.drops)
+        return sum(1 + len(removal.descendants) for removal in self.removed_subtrees)
 
     def lines(self) -> Iterator[str]:
         """The plan for people, a line for each seat."""
-        for make in self.makes:
-            yield f"+ {shown(make.node.path)}{_details(make.node.seat)}"
-        for alter in self.alters:
-            if alter.moves:
-                yield f"> {shown(alter.old_path)} moves to {shown(alter.node.path)}"
-            if alter.members:
+        for creation in self.creations:
+            yield f"+ {format_path(creation.node.path)}{_format_details(creation.node.workspace)}"
+        for update in self.updates:
+            if update.is_moved:
+                yield f"> {format_path(update.old_path)} moves to {format_path(update.node.path)}"
+            if update.members:
                 changes = ", ".join(
-                    f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in alter.members.items()
+                    f"{name} {_format_value(old)} -> {_format_value(new)}"
+                    for name, (old, new) in update.members.items()
                 )
-                yield f"~ {shown(alter.old_path)}: {changes}"
-        for drop in self.drops:
-            more = f", and with it {len(drop.below)} below: {', '.join(drop.below)}" if drop.below else ""
-            yield f"- {shown(drop.path)}{more}"
-        moved = sum(alter.moves for alter in self.alters)
-        changed = sum(bool(alter.members) for alter in self.alters)
-        yield f"{len(self.makes)} to make, {changed} to change, {moved} to move, {self.removals} to remove"
+                yield f"~ {format_path(update.old_path)}: {changes}"
+        for removal in self.removed_subtrees:
+            more = (
+                f", and with it {len(removal.descendants)} below: {', '.join(removal.descendants)}"
+                if removal.descendants
+                else ""
+            )
+            yield f"- {format_path(removal.path)}{more}"
+        moved = sum(update.is_moved for update in self.updates)
+        changed = sum(bool(update.members) for update in self.updates)
+        yield f"{len(self.creations)} to make, {changed} to change, {moved} to move, {self.removal_count} to remove"
 
 
-def shown(path: tuple[str, ...]) -> str:
+def format_path(path: tuple[str, ...]) -> str:
     """A path for people."""
     return " / ".join(path)
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "nothing" if value in (None, "") else f"{value!r}" if isinstance(value, str) else str(value).lower()
 
 
-def _details(seat: FileSeat) -> str:
-    told = [f"{name} {_value(getattr(seat, name))}" for name in ("role", "runtime") if getattr(seat, name)]
-    return f" ({', '.join(told)})" if told else ""
+def _format_details(workspace: OrgFileWorkspace) -> str:
+    details = [
+        f"{name} {_format_value(getattr(workspace, name))}" for name in ("role", "runtime") if getattr(workspace, name)
+    ]
+    return f" ({', '.join(details)})" if details else ""
 
 
-def plan_of(wanted: list[Node], rows: list[Row], known: Mapping[int, str] | None = None) -> Plan:
+def make_plan(wanted: list[OrgNode], rows: list[Row], known: Mapping[int, str] | None = None) -> OrgPlan:
     """What makes an organisation of these rows what the file says. `known`: seats that were made for nodes before."""
     by_id = {row["id"]: row for row in rows}
-    ids = _matched(wanted, rows, {number: id_ for number, id_ in (known or {}).items() if id_ in by_id})
-    makes, alters = [], []
+    ids = _match_nodes(wanted, rows, {number: id_ for number, id_ in (known or {}).items() if id_ in by_id})
+    creations, updates = [], []
     for number, node in enumerate(wanted):
         if number not in ids:
-            makes.append(Make(number, node))
+            creations.append(CreateWorkspace(number, node))
             continue
         row = by_id[ids[number]]
-        moves = row["parent_id"] != (None if node.above is None else ids.get(node.above))
-        members = _differences(node.seat, row)
+        moves = row["parent_id"] != (None if node.parent_index is None else ids.get(node.parent_index))
+        members = _differences(node.workspace, row)
         if moves or members:
-            alters.append(Alter(row, node, members, moves, path_of(row, by_id)))
-    return Plan(makes, alters, _drops(rows, by_id, set(ids.values())), ids)
+            updates.append(UpdateWorkspace(row, node, members, moves, row_path(row, by_id)))
+    return OrgPlan(creations, updates, _plan_removals(rows, by_id, set(ids.values())), ids)
 
 
-def _matched(wanted: list[Node], rows: list[Row], known: dict[int, str]) -> dict[int, str]:
+def _match_nodes(wanted: list[OrgNode], rows: list[Row], known: dict[int, str]) -> dict[int, str]:
     """Which seat each node is: by its key; else the one of its name below the seat that the node above it is."""
     by_key = {row["key"]: row["id"] for row in rows if row["key"] is not None}
     ids = dict(known)
     for number, node in enumerate(wanted):
-        if node.seat.key in by_key:
-            ids.setdefault(number, by_key[node.seat.key])
+        if node.workspace.key in by_key:
+            ids.setdefault(number, by_key[node.workspace.key])
     taken = set(ids.values())
-    by_place = {(row["parent_id"], row["name"]): row for row in rows}
+    by_parent_and_name = {(row["parent_id"], row["name"]): row for row in rows}
     for number, node in enumerate(wanted):
-        if number in ids or (node.above is not None and node.above not in ids):
+        if number in ids or (node.parent_index is not None and node.parent_index not in ids):
             continue
-        row = by_place.get((None if node.above is None else ids[node.above], node.seat.name))
-        if row is not None and row["id"] not in taken and (node.seat.key is None or row["key"] is None):
+        row = by_parent_and_name.get(
+            (None if node.parent_index is None else ids[node.parent_index], node.workspace.name)
+        )
+        if row is not None and row["id"] not in taken and (node.workspace.key is None or row["key"] is None):
             ids[number] = row["id"]
             taken.add(row["id"])
     return ids
 
 
-def _differences(seat: FileSeat, row: Row) -> dict[str, tuple[Any, Any]]:
-    wanted: dict[str, Any] = {name: getattr(seat, name) for name in _PLAIN}
-    wanted["role"] = seat.role or None
+def _differences(workspace: OrgFileWorkspace, row: Row) -> dict[str, tuple[Any, Any]]:
+    wanted: dict[str, Any] = {name: getattr(workspace, name) for name in _COMPARED_FIELDS}
+    wanted["role"] = workspace.role or None
     for name in ("key", "delivery_mode", "url"):
-        if getattr(seat, name) is not None:
-            wanted[name] = getattr(seat, name)
-    has = {**row, "role": row["role"] or None}
-    return {name: (has[name], value) for name, value in wanted.items() if has[name] != value}
+        if getattr(workspace, name) is not None:
+            wanted[name] = getattr(workspace, name)
+    existing = {**row, "role": row["role"] or None}
+    return {name: (existing[name], value) for name, value in wanted.items() if existing[name] != value}
 
 
-def _drops(rows: list[Row], by_id: dict[str, Row], kept: set[str]) -> list[Drop]:
+def _plan_removals(rows: list[Row], by_id: dict[str, Row], kept: set[str]) -> list[RemoveWorkspace]:
     """The topmost of the seats that go: who stays is moved away from below them first."""
-    going = [row for row in rows if row["id"] not in kept]
-    gone = {row["id"] for row in going}
-    drops = []
-    for row in going:
-        if row["parent_id"] not in gone:
-            below = [each["name"] for each in going if each is not row and _is_below(each, row["id"], by_id, gone)]
-            drops.append(Drop(row, path_of(row, by_id), below))
-    return drops
+    removed_rows = [row for row in rows if row["id"] not in kept]
+    removed_ids = {row["id"] for row in removed_rows}
+    removals = []
+    for row in removed_rows:
+        if row["parent_id"] not in removed_ids:
+            below = [
+                each["name"]
+                for each in removed_rows
+                if each is not row and _is_below(each, row["id"], by_id, removed_ids)
+            ]
+            removals.append(RemoveWorkspace(row, row_path(row, by_id), below))
+    return removals
 
 
-def _is_below(row: Row, id_: str, by_id: dict[str, Row], gone: set[str]) -> bool:
+def _is_below(row: Row, id_: str, by_id: dict[str, Row], removed_ids: set[str]) -> bool:
     """Whether a seat goes with another: all between the two go as well."""
     parent_id = row["parent_id"]
-    while parent_id in gone and parent_id != id_:
+    while parent_id in removed_ids and parent_id != id_:
         parent_id = by_id[parent_id]["parent_id"]
     return bool(parent_id == id_)
 
 
-def path_of(row: Row, by_id: dict[str, Row]) -> tuple[str, ...]:
+def row_path(row: Row, by_id: dict[str, Row]) -> tuple[str, ...]:
     """The names from the root down to a seat."""
     names = [row["name"]]
     while row["parent_id"] is not None and row["parent_id"] in by_id:

@@ -11,24 +11,24 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
-from molecule_core.client.api import Api, NoAnswer
-from molecule_core.wire.threads import Claim, Sight, TurnTaken, Work
+from molecule_core.client.api import ApiClient, NoAnswerError
+from molecule_core.wire.schemas.threads import ModelContext, ThreadClaim, TurnResponse, WorkList
 
 T = TypeVar("T")
 
 
-class Appended(Struct, frozen=True):
+class AppendResult(Struct, frozen=True):
     """What was appended stands in the log. `stop`: nothing more is taken for this turn, and why."""
 
     last_ordinal: int = 0
     stop: str | None = None
 
 
-class _Begun(Struct, frozen=True):
+class _BeginTurnResult(Struct, frozen=True):
     stop: str | None = None
 
 
-class LogLine(Struct, frozen=True, kw_only=True):
+class RawLogEntry(Struct, frozen=True, kw_only=True):
     """A line of a log, with its entry as it stands there."""
 
     ordinal: int
@@ -37,11 +37,11 @@ class LogLine(Struct, frozen=True, kw_only=True):
     entry: dict[str, Any] = field(default_factory=dict)
 
 
-class _Page(Struct, frozen=True):
-    items: list[LogLine]
+class _LogPage(Struct, frozen=True):
+    items: list[RawLogEntry]
 
 
-class Thread(Struct, frozen=True, kw_only=True):
+class EngineThread(Struct, frozen=True, kw_only=True):
     """As much of a thread as its engine needs."""
 
     thread_id: str
@@ -57,66 +57,66 @@ class Thread(Struct, frozen=True, kw_only=True):
     last_ordinal: int = 0
 
 
-class Threads:
+class ThreadsClient:
     """Threads of one workspace. `api`: its client, with the credential of the moment. Everything raises ApiError and
     NoAnswer."""
 
-    def __init__(self, api: Callable[[], Api], workspace_id: str) -> None:
+    def __init__(self, api: Callable[[], ApiClient], workspace_id: str) -> None:
         self._client = api
-        self._own = f"/workspaces/{quote(workspace_id, safe='')}/threads"
+        self._workspace_path = f"/workspaces/{quote(workspace_id, safe='')}/threads"
 
     @property
-    def _api(self) -> Api:
+    def _api(self) -> ApiClient:
         return self._client()
 
     # -- threads -------------------------------------------------------------------------------------------------------
 
-    async def start(self, key: str, **fields: Any) -> Thread:
+    async def start(self, key: str, **fields: Any) -> EngineThread:
         """A new thread, or the one that was started with this key before."""
-        return _shaped(await self._api.post(self._own, {**fields, "key": key}), Thread)
+        return _convert_response(await self._api.post(self._workspace_path, {**fields, "key": key}), EngineThread)
 
-    async def get(self, thread_id: str) -> Thread:
+    async def get(self, thread_id: str) -> EngineThread:
         """A thread, with its base instructions."""
-        return _shaped(await self._api.get(_of(thread_id)), Thread)
+        return _convert_response(await self._api.get(_thread_path(thread_id)), EngineThread)
 
-    async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+    async def list_entries(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[RawLogEntry]:
         """Lines of its log, in order."""
-        told = await self._api.get(_of(thread_id, "items"), after=after, limit=limit)
-        return _shaped(told, _Page).items
+        response = await self._api.get(_thread_path(thread_id, "items"), after=after, limit=limit)
+        return _convert_response(response, _LogPage).items
 
-    async def sight(self, thread_id: str) -> Sight:
+    async def get_model_context(self, thread_id: str) -> ModelContext:
         """What a model sees of it now."""
-        return _shaped(await self._api.get(_of(thread_id, "sight")), Sight)
+        return _convert_response(await self._api.get(_thread_path(thread_id, "sight")), ModelContext)
 
-    async def turn(self, thread_id: str, given: Any, *, key: str, mode: str = "auto") -> TurnTaken:
+    async def start_turn(self, thread_id: str, content: Any, *, key: str, mode: str = "auto") -> TurnResponse:
         """Something to work on; the same key is one turn."""
-        body = {"input": given, "mode": mode, "key": key}
-        return _shaped(await self._api.post(_of(thread_id, "turns"), body), TurnTaken)
+        body = {"input": content, "mode": mode, "key": key}
+        return _convert_response(await self._api.post(_thread_path(thread_id, "turns"), body), TurnResponse)
 
     # -- an engine's own -----------------------------------------------------------------------------------------------
 
-    async def work(self, owner: str, *, wait: int = 0, own_too: bool = False) -> list[str]:
+    async def find_work(self, owner: str, *, wait: int = 0, include_own: bool = False) -> list[str]:
         """Threads of the workspace in which something is to be done; waits for a first one. `own_too`: also those in
         which an earlier life of this owner has begun a turn."""
-        query = {"wait": wait, "owner": owner, "own_too": 1 if own_too else None}
-        told = _shaped(await self._api.get(f"{self._own}/work", **query), Work)
-        return list(dict.fromkeys(each.thread_id for each in told.threads))
+        query = {"wait": wait, "owner": owner, "own_too": 1 if include_own else None}
+        response = _convert_response(await self._api.get(f"{self._workspace_path}/work", **query), WorkList)
+        return list(dict.fromkeys(each.thread_id for each in response.threads))
 
-    async def claim(self, thread_id: str, owner: str) -> Claim:
+    async def claim(self, thread_id: str, owner: str) -> ThreadClaim:
         """Takes a thread over from whoever has lost it."""
-        return _shaped(await self._api.post(_of(thread_id, "claim"), {"owner": owner}), Claim)
+        return _convert_response(await self._api.post(_thread_path(thread_id, "claim"), {"owner": owner}), ThreadClaim)
 
     async def release(self, thread_id: str, generation: int) -> None:
         """Gives a thread back."""
-        await self._api.post(_of(thread_id, "release"), {"generation": generation})
+        await self._api.post(_thread_path(thread_id, "release"), {"generation": generation})
 
-    async def begin(self, thread_id: str, turn_id: str, generation: int) -> str | None:
+    async def begin_turn(self, thread_id: str, turn_id: str, generation: int) -> str | None:
         """Begins a turn, or goes on with it: mail and notes that wait are in the log then. Why the server has ended the
         turn instead, if it has."""
-        told = await self._api.post(_of(thread_id, "turns", turn_id, "begin"), {"generation": generation})
-        return _shaped(told, _Begun).stop
+        response = await self._api.post(_thread_path(thread_id, "turns", turn_id, "begin"), {"generation": generation})
+        return _convert_response(response, _BeginTurnResult).stop
 
-    async def append(
+    async def append_entries(
         self,
         thread_id: str,
         turn_id: str,
@@ -125,24 +125,24 @@ class Threads:
         *,
         key: str,
         seen: int | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Appends to the log and keeps the thread; none: only keeps it. The same key appends once. `seen`: up to where
         the model was shown the log."""
         body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key, "seen": seen}
-        return _shaped(await self._api.post(_of(thread_id, "entries"), body), Appended)
+        return _convert_response(await self._api.post(_thread_path(thread_id, "entries"), body), AppendResult)
 
-    async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
+    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
         """A turn is over: `status`, and `final` or `error`."""
-        await self._api.post(_of(thread_id, "turns", turn_id, "end"), {"generation": generation, **how})
+        await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **how})
 
 
-def _of(thread_id: str, *rest: str) -> str:
+def _thread_path(thread_id: str, *rest: str) -> str:
     return "/threads/" + "/".join(quote(each, safe="") for each in (thread_id, *rest))
 
 
-def _shaped(told: Any, shape: type[T]) -> T:
+def _convert_response(response: Any, shape: type[T]) -> T:
     """What was answered. Raises NoAnswer if it is something else: a server of another version has not answered."""
     try:
-        return msgspec.convert(told, shape)
+        return msgspec.convert(response, shape)
     except msgspec.ValidationError as error:
-        raise NoAnswer(f"the server answered something that this version does not know ({error})") from None
+        raise NoAnswerError(f"the server answered something that this version does not know ({error})") from None

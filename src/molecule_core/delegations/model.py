@@ -12,11 +12,11 @@ L = TypeVar("L")
 
 DELEGATION = "delegation"
 """The kind of the timer that looks after a delegation; its key is `organisation/delegation`."""
-BEGUN = "begun"
+BEGUN_ENTRY = "begun"
 """The first line of every time line."""
 
 
-class Status(StrEnum):
+class DelegationStatus(StrEnum):
     """How a delegation stands."""
 
     PENDING = "pending"
@@ -28,12 +28,12 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether it stands so for good."""
-        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
+        return self in (DelegationStatus.COMPLETED, DelegationStatus.FAILED, DelegationStatus.CANCELLED)
 
 
-class Phase(StrEnum):
+class DelegationPhase(StrEnum):
     """What happens within a status."""
 
     WAITING = "waiting"
@@ -44,7 +44,7 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-class Fact(StrEnum):
+class DelegationTrigger(StrEnum):
     """What can happen to a delegation."""
 
     SENT = "sent"
@@ -82,7 +82,7 @@ class Fact(StrEnum):
     """It was sent, and no answer came for too long."""
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Why a delegation has ended without an answer. A closed list: each has its advice (rules.ADVICE)."""
 
     REJECTED = "rejected"
@@ -98,11 +98,11 @@ class Reason(StrEnum):
     REPORTED = "reported"
 
 
-class Stands(NamedTuple):
+class DelegationState(NamedTuple):
     """As much of a delegation as decides what a fact does to it."""
 
-    status: Status
-    phase: Phase
+    status: DelegationStatus
+    phase: DelegationPhase
     attempt: int = 0
 
 
@@ -113,11 +113,11 @@ class Delegation(Struct, frozen=True, kw_only=True):
     id: str
     source_id: str
     target_id: str
-    status: Status
-    phase: Phase
+    status: DelegationStatus
+    phase: DelegationPhase
     rev: int
     open: int
-    reason: Reason | None
+    reason: FailureReason | None
     error: str | None
     task: str
     task_hash: str
@@ -150,17 +150,17 @@ class Delegation(Struct, frozen=True, kw_only=True):
     wait_until: int
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Delegation":
+    def from_row(cls, row: Sequence[Any]) -> "Delegation":
         """A row as the queries select it."""
         columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
-        columns["status"], columns["phase"] = Status(columns["status"]), Phase(columns["phase"])
-        columns["reason"] = None if columns["reason"] is None else Reason(columns["reason"])
+        columns["status"], columns["phase"] = DelegationStatus(columns["status"]), DelegationPhase(columns["phase"])
+        columns["reason"] = None if columns["reason"] is None else FailureReason(columns["reason"])
         return cls(**columns)
 
     @property
-    def stands(self) -> Stands:
+    def state(self) -> DelegationState:
         """What decides what a fact does to it."""
-        return Stands(self.status, self.phase, self.attempt)
+        return DelegationState(self.status, self.phase, self.attempt)
 
     @property
     def key(self) -> str:
@@ -168,17 +168,17 @@ class Delegation(Struct, frozen=True, kw_only=True):
         return f"{self.org_id}/{self.id}"
 
 
-class Deed(Struct, frozen=True):
+class DelegationTransition(Struct, frozen=True):
     """What a fact does: how the delegation stands then, and the event that tells it. `taken`: somebody has it in hand
     from now on. `late`: it came after the end, is noted, and changes nothing."""
 
-    status: Status
-    phase: Phase
+    status: DelegationStatus
+    phase: DelegationPhase
     attempt: int
     event: str | None
-    reason: Reason | None = None
-    taken: bool = False
-    late: bool = False
+    reason: FailureReason | None = None
+    is_claimed: bool = False
+    is_late: bool = False
 
 
 class Ancestor(NamedTuple):
@@ -194,7 +194,7 @@ class Ancestor(NamedTuple):
     open: int
 
 
-class Refused(Struct, frozen=True):
+class GuardRejection(Struct, frozen=True):
     """What a guard says: which limit, how much of it is in use, in words, and what to do instead."""
 
     limit: str
@@ -204,7 +204,7 @@ class Refused(Struct, frozen=True):
     remedy: str
 
 
-class Noted(NamedTuple):
+class TimelineRow(NamedTuple):
     """A line of a time line, in the order the query selects it."""
 
     no: int
@@ -217,7 +217,7 @@ class Noted(NamedTuple):
     detail: str | None
 
 
-class Begin(Struct, frozen=True, kw_only=True):
+class DelegationRequest(Struct, frozen=True, kw_only=True):
     """What a workspace wants done by another one. `parts`: the task as a message has it, `task`: its text. `key`: what
     the caller calls its request. `wait_seconds`: so long the caller waits, and takes the result itself. `cause_id`: the
     message that the caller says it is at work on. `retry_of`: what has ended, and is begun once more; `task_hash`: what
@@ -239,26 +239,26 @@ class Begin(Struct, frozen=True, kw_only=True):
     task_hash: str | None = None
 
 
-class Receipt(Struct, frozen=True):
+class BeginResult(Struct, frozen=True):
     """How a delegation stands that was asked for. `hit`: it was there already. `held_until`: until then the caller that
     asked takes the result itself (microseconds; 0: it does not wait)."""
 
     row: Delegation
-    hit: bool = False
+    is_duplicate: bool = False
     held_until: int = 0
 
 
-def wake_key(org_id: str, delegation_id: str) -> str:
+def delegation_wake_key(org_id: str, delegation_id: str) -> str:
     """The wake-up key of who waits for a delegation."""
     return f"delegation:{org_id}/{delegation_id}"
 
 
-def progress_key(org_id: str) -> str:
+def progress_wake_key(org_id: str) -> str:
     """The wake-up key of who tells how far the work of an organisation is."""
     return f"progress:{org_id}"
 
 
-class Taken(Struct, frozen=True):
+class ClaimedResult(Struct, frozen=True):
     """What a caller that waits finds. `text`: what the delegation has come to. `delivered`: `here`, with this very
     answer; `before`: it was handled already, and this is the same text once more; `inbox`: by the inbox, where it lies
     or somebody has it; empty: it has not ended."""
@@ -268,7 +268,7 @@ class Taken(Struct, frozen=True):
     delivered: str
 
 
-class Progress(Struct, frozen=True):
+class ProgressReport(Struct, frozen=True):
     """What the working peer says of how far it is."""
 
     current_step: str = ""
@@ -282,17 +282,17 @@ def newest_first(rows: list[Delegation]) -> list[Delegation]:
     return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
 
 
-def first_of(lines: Sequence[L], size: Callable[[L], int], most_bytes: int) -> list[L]:
+def take_until_bytes(items: Sequence[L], size: Callable[[L], int], most_bytes: int) -> list[L]:
     """The first lines, up to the one that fills so many bytes; the first one always."""
     found, total = list[L](), 0
-    for line in lines:
+    for item in items:
         if found and total >= most_bytes:
             break
-        found.append(line)
-        total += size(line)
+        found.append(item)
+        total += size(item)
     return found
 
 
-def shown_bytes(row: Delegation) -> int:
+def page_size_of(row: Delegation) -> int:
     """How much of a page a row fills; queries.sql counts the same. What went wrong is shown under two names."""
     return len((row.result or "").encode()) + 2 * len((row.error or "").encode())

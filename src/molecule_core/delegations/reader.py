@@ -7,46 +7,46 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from molecule_core.common import crash_points
+from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.errors import NotFound
+from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
     Delegation,
-    Noted,
-    Phase,
-    Status,
-    first_of,
+    DelegationPhase,
+    DelegationStatus,
+    TimelineRow,
+    delegation_wake_key,
     newest_first,
-    shown_bytes,
-    wake_key,
+    page_size_of,
+    take_until_bytes,
 )
-from molecule_core.ground import points
-from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import NotFound
-from molecule_core.ground.limits import Limits
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
 from molecule_core.store.queries import Params
-from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.delegations import (
-    DelegationFact,
+from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.schemas.delegations import (
     DelegationItem,
-    DelegationRefused,
+    DelegationProgress,
+    DelegationRefusedPayload,
     DelegationStats,
-    DelegationStatus,
-    Progress,
+    DelegationStatusPayload,
+    DelegationTimelineEntry,
 )
-from molecule_core.wire.live import SnapshotDelegation, SnapshotRefusal
+from molecule_core.wire.schemas.live import SnapshotDelegation, SnapshotRejection
 
-OPEN = "open"
+OPEN_STATE = "open"
 """A state to ask for beside the statuses: whatever has not ended."""
-STATES = (*(each.value for each in Status), OPEN)
-_NEWEST = (1 << 62) - 1
-_CUTS = {"task_most": rules.TASK_PREVIEW, "text_most": rules.LIST_PREVIEW}
+STATES = (*(each.value for each in DelegationStatus), OPEN_STATE)
+_MAX_SEQ = (1 << 62) - 1
+_PREVIEW_SIZES = {"task_most": rules.TASK_PREVIEW, "text_most": rules.LIST_PREVIEW}
 """So many letters the store hands out of texts that are shown as so many bytes; no letter has less than one."""
 _DAY = 86_400 * SECOND
 
 
-class Said(NamedTuple):
+class LatestProgress(NamedTuple):
     """What was said last of how far a delegation is, and the event that tells it to those who see its source."""
 
     delegation_id: str
@@ -54,7 +54,7 @@ class Said(NamedTuple):
     at: int
     rev: int
     event: str
-    told: DelegationStatus
+    payload: DelegationStatusPayload
 
 
 class DelegationReader:
@@ -67,7 +67,7 @@ class DelegationReader:
         store: Store,
         org: OrgReader,
         messages: MessageReader,
-        wakeups: Wakeups,
+        wakeups: Notifier,
         *,
         clock: Clock,
         limits: Limits,
@@ -81,217 +81,237 @@ class DelegationReader:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    async def one(self, org_id: str, delegation_id: str) -> Delegation:
+    async def get_delegation(self, org_id: str, delegation_id: str) -> Delegation:
         """A delegation of an organisation. Raises NotFound."""
         rows = await self._store.rows("delegation", {"org_id": org_id, "id": delegation_id})
         if not rows:
             raise NotFound(what="delegation")
-        return Delegation.of(rows[0])
+        return Delegation.from_row(rows[0])
 
-    async def anywhere(self, delegation_id: str) -> Delegation:
+    async def get_in_any_org(self, delegation_id: str) -> Delegation:
         """A delegation of whatever organisation. Raises NotFound."""
-        wishes: list[Params] = [{"org_id": each.id, "id": delegation_id} for each in self._org.orgs()]
-        for rows in await self._store.rows_of_each("delegation", wishes):
+        queries: list[Params] = [{"org_id": each.id, "id": delegation_id} for each in self._org.orgs()]
+        for rows in await self._store.rows_of_each("delegation", queries):
             if rows:
-                return Delegation.of(rows[0])
+                return Delegation.from_row(rows[0])
         raise NotFound(what="delegation")
 
-    async def works_for(self, target_id: str, source_id: str) -> bool:
+    async def has_open_between(self, target_id: str, source_id: str) -> bool:
         """Whether a workspace has work of another one that has not ended."""
         return bool(await self._store.rows("delegation_between", {"source_id": source_id, "target_id": target_id}))
 
-    async def given(self, source_id: str, state: str | None, before_seq: int | None, count: int) -> list[Delegation]:
+    async def sent_by(self, source_id: str, state: str | None, before_seq: int | None, count: int) -> list[Delegation]:
         """What a workspace has delegated, newest first, before a number of its log; results whole."""
-        seq = _NEWEST if before_seq is None else before_seq
-        wish = {"source_id": source_id, "before_seq": seq, "count": count, **self._page(), **_in(state)}
-        return await self._rows("delegations_given", wish)
+        seq = _MAX_SEQ if before_seq is None else before_seq
+        query = {
+            "source_id": source_id,
+            "before_seq": seq,
+            "count": count,
+            **self._page_limits(),
+            **_state_filter(state),
+        }
+        return await self._fetch("delegations_given", query)
 
-    async def more_given(self, rows: Sequence[Delegation]) -> bool:
+    async def has_more_sent(self, rows: Sequence[Delegation]) -> bool:
         """Whether a workspace has delegated more than these newest ones, of which fewer were there than were asked
         for: their bytes may have been what ended the page."""
-        if sum(map(shown_bytes, rows)) < self.page_bytes:
+        if sum(map(page_size_of, rows)) < self.page_bytes:
             return False
-        return bool(await self.given(rows[-1].source_id, None, rows[-1].seq, 1))
+        return bool(await self.sent_by(rows[-1].source_id, None, rows[-1].seq, 1))
 
-    async def got(
+    async def received_by(
         self, org_id: str, target_id: str, state: str | None, before: str | None, count: int
     ) -> list[Delegation]:
         """What was delegated to a workspace, newest first, before one of the organisation; results whole."""
-        whose = {"org_id": org_id, "target_id": target_id, "before": before, "count": count}
-        wish = {**whose, **self._page(), **_in(state)}
-        return await self._rows("delegations_got", wish)
+        owner_query = {"org_id": org_id, "target_id": target_id, "before": before, "count": count}
+        query = {**owner_query, **self._page_limits(), **_state_filter(state)}
+        return await self._fetch("delegations_got", query)
 
-    async def both(
+    async def involving(
         self, org_id: str, workspace_id: str, state: str | None, before: str | None, count: int
     ) -> list[Delegation]:
         """The two of them in one order. What either list has no more because of its bytes is behind the end of both."""
-        whose = {"org_id": org_id, "source_id": workspace_id, "before": before, "count": count}
-        wish = {**whose, **self._page(), **_in(state)}
-        found = await self._rows("delegations_given_by_time", wish)
-        found += await self.got(org_id, workspace_id, state, before, count)
-        return first_of(newest_first(found)[:count], shown_bytes, self.page_bytes)
+        owner_query = {"org_id": org_id, "source_id": workspace_id, "before": before, "count": count}
+        query = {**owner_query, **self._page_limits(), **_state_filter(state)}
+        found = await self._fetch("delegations_given_by_time", query)
+        found += await self.received_by(org_id, workspace_id, state, before, count)
+        return take_until_bytes(newest_first(found)[:count], page_size_of, self.page_bytes)
 
-    async def page(
+    async def list_page(
         self, org_id: str | None, state: str | None, workspace_id: str | None, before: Delegation | None, count: int
     ) -> list[Delegation]:
         """The delegations of one organisation or of all, newest first, before one of them; of all workspaces or of one,
         on either side. Texts are cut."""
-        place = {"before_at": before and before.created_at, "before": before and before.id}
-        wish = {"workspace_id": workspace_id, "count": count, **place, **_CUTS, **_in(state)}
-        wishes: list[Params] = [{"org_id": each, **wish} for each in self._orgs(org_id)]
-        found = await self._store.rows_of_each("delegations_of_org", wishes)
-        merged = newest_first([rules.short(Delegation.of(row)) for rows in found for row in rows])
-        return first_of(merged[:count], shown_bytes, self.page_bytes)
+        position = {"before_at": before and before.created_at, "before": before and before.id}
+        query = {"workspace_id": workspace_id, "count": count, **position, **_PREVIEW_SIZES, **_state_filter(state)}
+        queries: list[Params] = [{"org_id": each, **query} for each in self._org_ids(org_id)]
+        found = await self._store.rows_of_each("delegations_of_org", queries)
+        merged = newest_first([rules.abbreviate(Delegation.from_row(row)) for rows in found for row in rows])
+        return take_until_bytes(merged[:count], page_size_of, self.page_bytes)
 
-    def _orgs(self, org_id: str | None) -> list[str]:
+    def _org_ids(self, org_id: str | None) -> list[str]:
         return [each.id for each in self._org.orgs()] if org_id is None else [org_id]
 
-    async def tree(self, org_id: str, root_id: str) -> list[Delegation]:
+    async def load_tree(self, org_id: str, root_id: str) -> list[Delegation]:
         """All delegations of one tree, each behind the one that it stands below. Texts are cut."""
-        most = self._limits.delegations_per_root
-        wish = {"org_id": org_id, "root_id": root_id, "count": most, **_CUTS}
-        return list(map(rules.short, await self._rows("delegations_of_root", wish)))
+        max_count = self._limits.delegations_per_root
+        query = {"org_id": org_id, "root_id": root_id, "count": max_count, **_PREVIEW_SIZES}
+        return list(map(rules.abbreviate, await self._fetch("delegations_of_root", query)))
 
-    async def open_of(self, org_id: str, most: int) -> list[Delegation]:
+    async def list_open(self, org_id: str, max_count: int) -> list[Delegation]:
         """Those of an organisation that have not ended, newest first. Texts are cut."""
-        return list(map(rules.short, await self._rows("delegations_open", {"org_id": org_id, "count": most, **_CUTS})))
+        return list(
+            map(
+                rules.abbreviate,
+                await self._fetch("delegations_open", {"org_id": org_id, "count": max_count, **_PREVIEW_SIZES}),
+            )
+        )
 
     @property
     def page_bytes(self) -> int:
         """So many bytes a page may have before its last line."""
         return self._limits.page_bytes
 
-    def _page(self) -> dict[str, object]:
+    def _page_limits(self) -> dict[str, object]:
         return {"page_bytes": self.page_bytes, "task_most": rules.TASK_PREVIEW}
 
-    async def _rows(self, name: str, wish: Params) -> list[Delegation]:
-        return [Delegation.of(row) for row in await self._store.rows(name, wish)]
+    async def _fetch(self, name: str, query: Params) -> list[Delegation]:
+        return [Delegation.from_row(row) for row in await self._store.rows(name, query)]
 
-    async def time_line(self, org_id: str, delegation_id: str) -> list[Noted]:
+    async def timeline(self, org_id: str, delegation_id: str) -> list[TimelineRow]:
         """What happened to one, in order; of a long line its end."""
-        wish = {"org_id": org_id, "delegation_id": delegation_id, "count": self._limits.delegation_lines}
-        rows = await self._store.rows("delegation_facts_of", wish)
-        return [Noted(*row) for row in rows]
+        query = {"org_id": org_id, "delegation_id": delegation_id, "count": self._limits.delegation_lines}
+        rows = await self._store.rows("delegation_facts_of", query)
+        return [TimelineRow(*row) for row in rows]
 
-    async def counts(self, org_id: str) -> tuple[int, int]:
+    async def count_open_and_stuck(self, org_id: str) -> tuple[int, int]:
         """How many delegations of an organisation are open, and how many of those are stuck."""
         (row,) = await self._store.rows("delegations_open_count", {"org_id": org_id})
         now = self._clock.now()
-        wish = {"org_id": org_id, "before": now - self._limits.delegation_stuck_seconds * SECOND}
-        silent = await self._store.rows("delegations_silent", wish)
-        stuck = [rules.unseen_since(life, self._org.pulse(seat), now, self._limits) for seat, life in silent]
+        query = {"org_id": org_id, "before": now - self._limits.delegation_stuck_seconds * SECOND}
+        silent = await self._store.rows("delegations_silent", query)
+        stuck = [
+            rules.unseen_since(life, self._org.last_heartbeat(workspace_id), now, self._limits)
+            for workspace_id, life in silent
+        ]
         return row[0], sum(each is not None for each in stuck)
 
-    async def open_in_all(self) -> int:
+    async def count_open(self) -> int:
         """How many delegations of all organisations are open."""
-        wishes: list[Params] = [{"org_id": each} for each in self._orgs(None)]
-        return sum(rows[0][0] for rows in await self._store.rows_of_each("delegations_open_count", wishes))
+        queries: list[Params] = [{"org_id": each} for each in self._org_ids(None)]
+        return sum(rows[0][0] for rows in await self._store.rows_of_each("delegations_open_count", queries))
 
     async def stats(self, org_id: str | None) -> DelegationStats:
         """The delegations of one organisation or of all, counted."""
         by_status, by_reason = Counter[str](), Counter[str]()
         opened = stuck = 0
-        for each in self._orgs(org_id):
+        for each in self._org_ids(org_id):
             for status, reason, count in await self._store.rows("delegation_counts", {"org_id": each}):
                 by_status[status] += count
                 by_reason[reason or ""] += count
-            found = await self.counts(each)
+            found = await self.count_open_and_stuck(each)
             opened, stuck = opened + found[0], stuck + found[1]
         del by_reason[""]
-        median = await self._median(org_id, sum(by_status[each] for each in Status if each.ended))
+        median = await self._median_seconds(org_id, sum(by_status[each] for each in DelegationStatus if each.is_ended))
         return DelegationStats(dict(by_status), dict(by_reason), opened, stuck, median)
 
-    async def _median(self, org_id: str | None, ended: int) -> float | None:
+    async def _median_seconds(self, org_id: str | None, ended: int) -> float | None:
         """The seconds from begin to end that half of those that have ended did not take."""
         middle = {"org_id": org_id, "skipped": max(0, ended - 1) // 2, "count": 2 - ended % 2}
         took = [row[0] for row in await self._store.rows("delegation_middle", middle)]
         return sum(took) / len(took) / SECOND if took else None
 
-    async def statuses(self, source_id: str, seqs: Sequence[int]) -> dict[int, str]:
+    async def statuses_by_seq(self, source_id: str, seqs: Sequence[int]) -> dict[int, str]:
         """How the delegations stand now whose rows in the log of their source have these numbers."""
-        wishes: list[Params] = [{"source_id": source_id, "seq": each} for each in seqs]
-        found = await self._store.rows_of_each("delegation_at", wishes) if wishes else []
+        queries: list[Params] = [{"source_id": source_id, "seq": each} for each in seqs]
+        found = await self._store.rows_of_each("delegation_at", queries) if queries else []
         return {rows[0][0]: rows[0][1] for rows in found if rows}
 
-    async def wait(self, row: Delegation, seconds: float, *, for_end: bool = False) -> Delegation:
+    async def wait_for_change(self, row: Delegation, seconds: float, *, for_end: bool = False) -> Delegation:
         """A delegation as soon as it has ended or, if not only that is waited for, stands otherwise than in this row;
         as it stands then, if that takes too long."""
 
-        async def look() -> Look[Delegation]:
-            now = await self.one(row.org_id, row.id)
-            return Look(now if not now.open or (now.rev > row.rev and not for_end) else None)
+        async def look() -> Poll[Delegation]:
+            now = await self.get_delegation(row.org_id, row.id)
+            return Poll(now if not now.open or (now.rev > row.rev and not for_end) else None)
 
-        found = await self._wakeups.until(wake_key(row.org_id, row.id), look, seconds)
-        points.reached("result.waited")
-        return found or await self.one(row.org_id, row.id)
+        found = await self._wakeups.wait_until(delegation_wake_key(row.org_id, row.id), look, seconds)
+        crash_points.mark_reached("result.waited")
+        return found or await self.get_delegation(row.org_id, row.id)
 
-    async def said_since(self, org_id: str, since: int) -> list[Said]:
+    async def progress_since(self, org_id: str, since: int) -> list[LatestProgress]:
         """What was said since a time of how far the open delegations of an organisation are, oldest first; of each
         only the newest."""
         rows = await self._store.rows("delegation_progress_since", {"org_id": org_id, "since": since})
-        return [_said(row) for row in rows]
+        return [_to_latest_progress(row) for row in rows]
 
-    async def _progress(self, rows: Sequence[Delegation]) -> dict[str, Progress]:
+    async def _latest_progress(self, rows: Sequence[Delegation]) -> dict[str, DelegationProgress]:
         """What was said last of those that somebody has had in hand."""
         taken = [row for row in rows if row.taken_at is not None]
-        wishes: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in taken]
-        found = await self._store.rows_of_each("delegation_progress_of", wishes) if wishes else []
-        return {row.id: _progress(*said[0]) for row, said in zip(taken, found, strict=True) if said}
+        queries: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in taken]
+        found = await self._store.rows_of_each("delegation_progress_of", queries) if queries else []
+        return {row.id: _parse_progress(*progress[0]) for row, progress in zip(taken, found, strict=True) if progress}
 
     # -- as they are shown ---------------------------------------------------------------------------------------------
 
-    async def items(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
+    async def to_items(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
         """Delegations as lists show them, results whole."""
-        places, said = await self._places(rows), await self._progress(rows)
-        return [self._item(row, places.get(row.id), said.get(row.id)) for row in rows]
+        positions, progress = await self._queue_positions(rows), await self._latest_progress(rows)
+        return [self._to_item(row, positions.get(row.id), progress.get(row.id)) for row in rows]
 
-    async def previews(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
+    async def to_previews(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
         """The same without results, and with no more than the beginning of what went wrong."""
-        return [replace(item, result=None) for item in await self.items(list(map(rules.short, rows)))]
+        return [replace(item, result=None) for item in await self.to_items(list(map(rules.abbreviate, rows)))]
 
-    async def warning(self, row: Delegation) -> str:
+    async def start_warning(self, row: Delegation) -> str:
         """Why the work on a delegation will hardly begin soon; empty if nothing speaks against it."""
         target = self._org.workspace(row.target_id)
-        if target is None or row.phase is not Phase.WAITING or not row.open:
+        if target is None or row.phase is not DelegationPhase.WAITING or not row.open:
             return ""
-        said = [f"the target is {target.status.value}"] if target.status in rules.CANNOT_TAKE else []
-        ahead = (await self._places([row])).get(row.id)
-        said += [f"queued behind {ahead}"] if ahead else []
-        heard_at = self._org.pulse(target.id).heard_at
-        if said and heard_at:
-            said.append(f"last seen {_ago(self._clock.now() - heard_at)} ago")
-        return "; ".join(said)
+        reasons = [f"the target is {target.status.value}"] if target.status in rules.UNAVAILABLE_STATUSES else []
+        ahead = (await self._queue_positions([row])).get(row.id)
+        reasons += [f"queued behind {ahead}"] if ahead else []
+        heard_at = self._org.last_heartbeat(target.id).heard_at
+        if reasons and heard_at:
+            reasons.append(f"last seen {_format_age(self._clock.now() - heard_at)} ago")
+        return "; ".join(reasons)
 
-    async def open_shown(self, org_id: str, most: int) -> list[SnapshotDelegation]:
+    async def snapshot_open(self, org_id: str, max_count: int) -> list[SnapshotDelegation]:
         """The open ones of an organisation as a snapshot shows them."""
-        rows = await self.open_of(org_id, most)
-        told = await self._store.rows("delegation_progress_open", {"org_id": org_id})
-        said = {delegation_id: _progress(at, text) for delegation_id, at, text in told}
-        return [_shown(row, said.get(row.id)) for row in rows]
+        rows = await self.list_open(org_id, max_count)
+        progress_rows = await self._store.rows("delegation_progress_open", {"org_id": org_id})
+        progress = {delegation_id: _parse_progress(at, text) for delegation_id, at, text in progress_rows}
+        return [_to_snapshot(row, progress.get(row.id)) for row in rows]
 
-    async def refused_shown(self, org_id: str, upto: int, most: int) -> list[SnapshotRefusal]:
+    async def snapshot_rejections(self, org_id: str, upto: int, max_count: int) -> list[SnapshotRejection]:
         """What guards have stopped in an organisation within a day, as a snapshot shows it; only what its journal tells
         up to a number."""
-        wish = {"org_id": org_id, "upto": upto, "since": self._clock.now() - _DAY, "count": most}
-        rows = await self._store.rows("delegations_refused", wish)
-        return [_stopped(seq, source_id, at, payload) for seq, source_id, at, payload in rows]
+        query = {"org_id": org_id, "upto": upto, "since": self._clock.now() - _DAY, "count": max_count}
+        rows = await self._store.rows("delegations_refused", query)
+        return [_snapshot_rejection(seq, source_id, at, payload) for seq, source_id, at, payload in rows]
 
-    async def _places(self, rows: Sequence[Delegation]) -> dict[str, int]:
+    async def _queue_positions(self, rows: Sequence[Delegation]) -> dict[str, int]:
         """How many messages stand before those that wait in an inbox."""
-        waiting = [(row.id, row.target_id, row.message_seq) for row in rows if row.open and row.phase is Phase.WAITING]
+        waiting = [
+            (row.id, row.target_id, row.message_seq)
+            for row in rows
+            if row.open and row.phase is DelegationPhase.WAITING
+        ]
         known = [(id_, target_id, seq) for id_, target_id, seq in waiting if seq is not None]
-        ahead = await self._messages.ahead([(target_id, seq) for _, target_id, seq in known])
+        ahead = await self._messages.count_ahead([(target_id, seq) for _, target_id, seq in known])
         return {each[0]: count for each, count in zip(known, ahead, strict=True)}
 
-    def _item(self, row: Delegation, queue_position: int | None, said: Progress | None) -> DelegationItem:
-        pulse, now = self._org.pulse(row.target_id), self._clock.now()
+    def _to_item(
+        self, row: Delegation, queue_position: int | None, progress: DelegationProgress | None
+    ) -> DelegationItem:
+        pulse, now = self._org.last_heartbeat(row.target_id), self._clock.now()
         return DelegationItem(
             delegation_id=row.id,
             source_id=row.source_id,
-            source_name=self._name(row.source_id),
+            source_name=self._workspace_name(row.source_id),
             target_id=row.target_id,
-            target_name=self._name(row.target_id),
-            summary=rules.cut(row.task, rules.TASK_PREVIEW),
+            target_name=self._workspace_name(row.target_id),
+            summary=rules.truncate_utf8(row.task, rules.TASK_PREVIEW),
             status=row.status.value,
             phase=row.phase.value,
             attempt=row.attempt,
@@ -299,47 +319,47 @@ class DelegationReader:
             error=row.error,
             error_detail=row.error,
             advice=None if row.reason is None else rules.ADVICE[row.reason],
-            response_preview=rules.beginning(row.result),
+            response_preview=rules.preview_of(row.result),
             result=row.result,
             via=row.via,
-            created_at=rfc3339(row.created_at),
-            updated_at=rfc3339(row.updated_at),
-            taken_at=_time(row.taken_at),
-            last_heartbeat=rfc3339(row.life_at),
-            settled_at=_time(row.settled_at),
-            deadline=rfc3339(row.deadline_at),
+            created_at=to_rfc3339(row.created_at),
+            updated_at=to_rfc3339(row.updated_at),
+            taken_at=_optional_rfc3339(row.taken_at),
+            last_heartbeat=to_rfc3339(row.life_at),
+            settled_at=_optional_rfc3339(row.settled_at),
+            deadline=to_rfc3339(row.deadline_at),
             stuck=rules.stuck_since(row, pulse, now, self._limits) is not None,
             parent_id=row.parent_id,
             root_id=row.root_id,
             depth=row.depth,
             retry_of=row.retry_of,
             recorded=bool(row.recorded),
-            progress=said,
+            progress=progress,
             queue_position=queue_position,
             seq=row.seq,
         )
 
-    def _name(self, workspace_id: str) -> str:
+    def _workspace_name(self, workspace_id: str) -> str:
         workspace = self._org.workspace(workspace_id)
         return "" if workspace is None else workspace.name
 
 
-def fact_shown(noted: Noted) -> DelegationFact:
+def timeline_item(entry: TimelineRow) -> DelegationTimelineEntry:
     """A line of a time line as clients read it."""
-    at, late = rfc3339(noted.at), bool(noted.late)
-    return DelegationFact(at, noted.fact, noted.status, noted.phase, noted.attempt, late, noted.detail)
+    at, late = to_rfc3339(entry.at), bool(entry.late)
+    return DelegationTimelineEntry(at, entry.fact, entry.status, entry.phase, entry.attempt, late, entry.detail)
 
 
-def _in(state: str | None) -> dict[str, object]:
+def _state_filter(state: str | None) -> dict[str, object]:
     """What a state asks for of rows."""
-    return {"status": None if state == OPEN else state, "least_open": int(state == OPEN)}
+    return {"status": None if state == OPEN_STATE else state, "least_open": int(state == OPEN_STATE)}
 
 
-def _time(at: int | None) -> str | None:
-    return None if at is None else rfc3339(at)
+def _optional_rfc3339(at: int | None) -> str | None:
+    return None if at is None else to_rfc3339(at)
 
 
-def _ago(microseconds: int) -> str:
+def _format_age(microseconds: int) -> str:
     seconds = max(0, microseconds) // SECOND
     for name, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size:
@@ -347,36 +367,36 @@ def _ago(microseconds: int) -> str:
     return f"{seconds} s"
 
 
-def _stopped(seq: int, source_id: str, at: int, payload: str) -> SnapshotRefusal:
-    told = msgspec.structs.asdict(msgspec.json.decode(payload, type=DelegationRefused))
-    del told["parent_id"]
-    return SnapshotRefusal(seq=seq, at=rfc3339(at), source_id=source_id, **told)
+def _snapshot_rejection(seq: int, source_id: str, at: int, payload: str) -> SnapshotRejection:
+    members = msgspec.structs.asdict(msgspec.json.decode(payload, type=DelegationRefusedPayload))
+    del members["parent_id"]
+    return SnapshotRejection(seq=seq, at=to_rfc3339(at), source_id=source_id, **members)
 
 
-def _progress(at: int, said: str) -> Progress:
+def _parse_progress(at: int, encoded: str) -> DelegationProgress:
     """How far a delegation is, as it was kept."""
-    return replace(msgspec.json.decode(said, type=Progress), at=rfc3339(at))
+    return replace(msgspec.json.decode(encoded, type=DelegationProgress), at=to_rfc3339(at))
 
 
-def _said(row: Sequence[Any]) -> Said:
+def _to_latest_progress(row: Sequence[Any]) -> LatestProgress:
     delegation_id, source_id, target_id, status, phase, rev, attempt, taken_at, at, text = row
-    said = _progress(at, text)
-    told = DelegationStatus(
+    progress = _parse_progress(at, text)
+    payload = DelegationStatusPayload(
         delegation_id=delegation_id,
         target_id=target_id,
         status=status,
         phase=phase,
         attempt=attempt,
-        taken_at=_time(taken_at),
-        current_step=said.current_step,
-        tools_used=said.tools_used,
-        eta_hint=said.eta_hint,
-        percent=said.percent,
+        taken_at=_optional_rfc3339(taken_at),
+        current_step=progress.current_step,
+        tools_used=progress.tools_used,
+        eta_hint=progress.eta_hint,
+        percent=progress.percent,
     )
-    return Said(delegation_id, source_id, at, rev, rules.STATUS, told)
+    return LatestProgress(delegation_id, source_id, at, rev, rules.STATUS, payload)
 
 
-def _shown(row: Delegation, said: Progress | None) -> SnapshotDelegation:
+def _to_snapshot(row: Delegation, progress: DelegationProgress | None) -> SnapshotDelegation:
     return SnapshotDelegation(
         delegation_id=row.id,
         source_id=row.source_id,
@@ -390,11 +410,11 @@ def _shown(row: Delegation, said: Progress | None) -> SnapshotDelegation:
         parent_id=row.parent_id,
         root_id=row.root_id,
         depth=row.depth,
-        created_at=rfc3339(row.created_at),
-        taken_at=_time(row.taken_at),
-        life_at=rfc3339(row.life_at),
-        deadline_at=rfc3339(row.deadline_at),
+        created_at=to_rfc3339(row.created_at),
+        taken_at=_optional_rfc3339(row.taken_at),
+        life_at=to_rfc3339(row.life_at),
+        deadline_at=to_rfc3339(row.deadline_at),
         error=row.error,
         retry_of=row.retry_of,
-        progress=said,
+        progress=progress,
     )

@@ -10,165 +10,228 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from molecule_core.common.clock import HOUR, SECOND
+from molecule_core.common.limits import Limits
 from molecule_core.delegations.model import (
     Ancestor,
-    Deed,
     Delegation,
-    Fact,
-    Phase,
-    Reason,
-    Refused,
-    Stands,
-    Status,
+    DelegationPhase,
+    DelegationState,
+    DelegationStatus,
+    DelegationTransition,
+    DelegationTrigger,
+    FailureReason,
+    GuardRejection,
 )
-from molecule_core.ground.clock import HOUR, SECOND
-from molecule_core.ground.limits import Limits
-from molecule_core.org.model import PUSH, Pulse
-from molecule_core.org.model import Status as Standing
+from molecule_core.org.model import PUSH, Heartbeat
+from molecule_core.org.model import WorkspaceStatus as Standing
 
 SENT, STATUS, COMPLETE, FAILED = "DELEGATION_SENT", "DELEGATION_STATUS", "DELEGATION_COMPLETE", "DELEGATION_FAILED"
 REFUSED = "DELEGATION_REFUSED"
 TASK_PREVIEW, RESPONSE_PREVIEW, LIST_PREVIEW = 100, 200, 300
 """Bytes of previews: of a task; of an answer in an event, and in a list."""
-CHECK_SECONDS = 60
+PARENT_CHECK_SECONDS = 60
 """So long after its begin a delegation with a parent is looked at: the parent may have ended in the very moment in
 which this one began, where neither saw the other."""
 
-RANK: Mapping[Status, int] = {
-    Status.PENDING: 0,
-    Status.DISPATCHED: 1,
-    Status.QUEUED: 2,
-    Status.UNKNOWN: 3,
-    Status.COMPLETED: 4,
-    Status.FAILED: 4,
-    Status.CANCELLED: 4,
+STATUS_RANK: Mapping[DelegationStatus, int] = {
+    DelegationStatus.PENDING: 0,
+    DelegationStatus.DISPATCHED: 1,
+    DelegationStatus.QUEUED: 2,
+    DelegationStatus.UNKNOWN: 3,
+    DelegationStatus.COMPLETED: 4,
+    DelegationStatus.FAILED: 4,
+    DelegationStatus.CANCELLED: 4,
 }
 """A status never gives way to one of a lower rank."""
 
 
-class Row(NamedTuple):
+class DelegationTransitionRule(NamedTuple):
     """What a fact does in one status. None: stays as it is. `again`: and then the same fact once more, in the new
     status. `fresh`: only if the hand-over is another one than before, or nobody has it in hand: what was given back is
     shown to a reader by cursor under the attempt that it had. `late`: nothing, but it is noted."""
 
-    status: Status | None = None
-    phase: Phase | None = None
+    status: DelegationStatus | None = None
+    phase: DelegationPhase | None = None
     event: str | None = None
-    reason: Reason | None = None
-    again: bool = False
-    fresh: bool = False
-    late: bool = False
+    reason: FailureReason | None = None
+    repeat: bool = False
+    new_attempt_only: bool = False
+    is_late: bool = False
 
 
-NOTHING, LATE = Row(), Row(late=True)
-_OPEN = (Status.PENDING, Status.DISPATCHED, Status.QUEUED, Status.UNKNOWN)
-_UNSENT = (Status.PENDING, Status.DISPATCHED, Status.QUEUED)
-_ENDED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
-Cells = dict[Status, Row]
+NO_CHANGE, LATE_RULE = DelegationTransitionRule(), DelegationTransitionRule(is_late=True)
+_OPEN_STATUSES = (
+    DelegationStatus.PENDING,
+    DelegationStatus.DISPATCHED,
+    DelegationStatus.QUEUED,
+    DelegationStatus.UNKNOWN,
+)
+_UNSENT_STATUSES = (DelegationStatus.PENDING, DelegationStatus.DISPATCHED, DelegationStatus.QUEUED)
+_ENDED_STATUSES = (DelegationStatus.COMPLETED, DelegationStatus.FAILED, DelegationStatus.CANCELLED)
+RulesByStatus = dict[DelegationStatus, DelegationTransitionRule]
 
 
-def _all(statuses: Sequence[Status], row: Row) -> Cells:
-    return dict.fromkeys(statuses, row)
+def _for_statuses(statuses: Sequence[DelegationStatus], rule: DelegationTransitionRule) -> RulesByStatus:
+    return dict.fromkeys(statuses, rule)
 
 
-def _to(status: Status | None, phase: Phase, *, again: bool = False, fresh: bool = False) -> Row:
-    return Row(status, phase, STATUS, None, again, fresh)
+def _move_to(
+    status: DelegationStatus | None, phase: DelegationPhase, *, repeat: bool = False, new_attempt_only: bool = False
+) -> DelegationTransitionRule:
+    return DelegationTransitionRule(status, phase, STATUS, None, repeat, new_attempt_only)
 
 
-def _end(status: Status, event: str, reason: Reason | None = None) -> Row:
-    return Row(status, Phase.ENDED, event, reason)
+def _end_with(status: DelegationStatus, event: str, reason: FailureReason | None = None) -> DelegationTransitionRule:
+    return DelegationTransitionRule(status, DelegationPhase.ENDED, event, reason)
 
 
-_TO_QUEUE = _to(Status.QUEUED, Phase.WAITING)
-_IN_HAND = {**_all(_UNSENT, _to(Status.QUEUED, Phase.CLAIMED)), Status.UNKNOWN: _to(None, Phase.CLAIMED)}
-_TOLD: dict[Fact, Cells] = {
-    Fact.SENT: {
-        Status.PENDING: _to(Status.DISPATCHED, Phase.SENDING),
-        **_all((Status.DISPATCHED, Status.QUEUED), _to(None, Phase.SENDING, fresh=True)),
-        **_all(_ENDED, LATE),
-    },
-    Fact.STORED: {
-        Status.PENDING: _to(Status.DISPATCHED, Phase.WAITING, again=True),
-        Status.DISPATCHED: _TO_QUEUE,
-    },
-    Fact.PARKED: _all((Status.PENDING, Status.DISPATCHED), _TO_QUEUE),
-    Fact.CLAIMED: {**_IN_HAND, Status.QUEUED: _to(None, Phase.CLAIMED, fresh=True), **_all(_ENDED, LATE)},
-    Fact.RETURNED: _all((Status.DISPATCHED, Status.QUEUED), _to(None, Phase.WAITING)),
-    Fact.BUSY: {**_all(_UNSENT, _TO_QUEUE), **_all(_ENDED, LATE)},
-    Fact.RETRY: {**_all(_UNSENT, _to(None, Phase.RETRYING)), **_all(_ENDED, LATE)},
-    Fact.ACCEPTED: {**_IN_HAND, **_all(_ENDED, LATE)},
-    Fact.UNSURE: {**_all(_UNSENT, _to(Status.UNKNOWN, Phase.WAITING)), **_all(_ENDED, LATE)},
-    Fact.PROGRESS: {**_all(_OPEN, _to(None, Phase.WORKING)), **_all(_ENDED, LATE)},
-    Fact.ANSWERED: {**_all(_OPEN, _end(Status.COMPLETED, COMPLETE)), **_all(_ENDED, LATE)},
-    Fact.DECLINED: {**_all(_OPEN, _end(Status.FAILED, FAILED, Reason.REJECTED)), **_all(_ENDED, LATE)},
-    Fact.GAVE_UP: {**_all(_OPEN, _end(Status.FAILED, FAILED)), **_all(_ENDED, LATE)},
-    Fact.EXPIRED: _all(_OPEN, _end(Status.FAILED, FAILED, Reason.EXPIRED)),
-    Fact.CANCELLED: _all(_OPEN, _end(Status.CANCELLED, FAILED, Reason.CANCELLED)),
-    Fact.TARGET_GONE: _all(_OPEN, _end(Status.FAILED, FAILED, Reason.TARGET_REMOVED)),
-    Fact.REPORTED_DONE: {**_all(_OPEN, _end(Status.COMPLETED, COMPLETE)), **_all(_ENDED, LATE)},
-    Fact.REPORTED_FAILED: {**_all(_OPEN, _end(Status.FAILED, FAILED, Reason.REPORTED)), **_all(_ENDED, LATE)},
-    Fact.UNSURE_TOO_LONG: {Status.UNKNOWN: _end(Status.FAILED, FAILED, Reason.UNKNOWN_OUTCOME)},
+_TO_QUEUE = _move_to(DelegationStatus.QUEUED, DelegationPhase.WAITING)
+_TO_CLAIMED = {
+    **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.QUEUED, DelegationPhase.CLAIMED)),
+    DelegationStatus.UNKNOWN: _move_to(None, DelegationPhase.CLAIMED),
 }
-TABLE: Mapping[tuple[Fact, Status], Row] = {
-    (fact, status): cells.get(status, NOTHING) for fact, cells in _TOLD.items() for status in Status
+_RULES: dict[DelegationTrigger, RulesByStatus] = {
+    DelegationTrigger.SENT: {
+        DelegationStatus.PENDING: _move_to(DelegationStatus.DISPATCHED, DelegationPhase.SENDING),
+        **_for_statuses(
+            (DelegationStatus.DISPATCHED, DelegationStatus.QUEUED),
+            _move_to(None, DelegationPhase.SENDING, new_attempt_only=True),
+        ),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.STORED: {
+        DelegationStatus.PENDING: _move_to(DelegationStatus.DISPATCHED, DelegationPhase.WAITING, repeat=True),
+        DelegationStatus.DISPATCHED: _TO_QUEUE,
+    },
+    DelegationTrigger.PARKED: _for_statuses((DelegationStatus.PENDING, DelegationStatus.DISPATCHED), _TO_QUEUE),
+    DelegationTrigger.CLAIMED: {
+        **_TO_CLAIMED,
+        DelegationStatus.QUEUED: _move_to(None, DelegationPhase.CLAIMED, new_attempt_only=True),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.RETURNED: _for_statuses(
+        (DelegationStatus.DISPATCHED, DelegationStatus.QUEUED), _move_to(None, DelegationPhase.WAITING)
+    ),
+    DelegationTrigger.BUSY: {**_for_statuses(_UNSENT_STATUSES, _TO_QUEUE), **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
+    DelegationTrigger.RETRY: {
+        **_for_statuses(_UNSENT_STATUSES, _move_to(None, DelegationPhase.RETRYING)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.ACCEPTED: {**_TO_CLAIMED, **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
+    DelegationTrigger.UNSURE: {
+        **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.UNKNOWN, DelegationPhase.WAITING)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.PROGRESS: {
+        **_for_statuses(_OPEN_STATUSES, _move_to(None, DelegationPhase.WORKING)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.ANSWERED: {
+        **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.COMPLETED, COMPLETE)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.DECLINED: {
+        **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REJECTED)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.GAVE_UP: {
+        **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.EXPIRED: _for_statuses(
+        _OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.EXPIRED)
+    ),
+    DelegationTrigger.CANCELLED: _for_statuses(
+        _OPEN_STATUSES, _end_with(DelegationStatus.CANCELLED, FAILED, FailureReason.CANCELLED)
+    ),
+    DelegationTrigger.TARGET_GONE: _for_statuses(
+        _OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.TARGET_REMOVED)
+    ),
+    DelegationTrigger.REPORTED_DONE: {
+        **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.COMPLETED, COMPLETE)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.REPORTED_FAILED: {
+        **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REPORTED)),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.UNSURE_TOO_LONG: {
+        DelegationStatus.UNKNOWN: _end_with(DelegationStatus.FAILED, FAILED, FailureReason.UNKNOWN_OUTCOME)
+    },
+}
+TRANSITIONS: Mapping[tuple[DelegationTrigger, DelegationStatus], DelegationTransitionRule] = {
+    (trigger, status): cells.get(status, NO_CHANGE) for trigger, cells in _RULES.items() for status in DelegationStatus
 }
 """Every fact in every status."""
-_IN_HAND_BY = (Fact.CLAIMED, Fact.ACCEPTED, Fact.PROGRESS)
+_CLAIMING_TRIGGERS = (DelegationTrigger.CLAIMED, DelegationTrigger.ACCEPTED, DelegationTrigger.PROGRESS)
 
-ADVICE: Mapping[Reason, str] = {
-    Reason.REJECTED: "The target declined: read its reason, ask it or somebody else.",
-    Reason.EXPIRED: "The deadline passed. Give more time with deadline_seconds, or look at what the target does.",
-    Reason.CANCELLED: "It was cancelled; begin a new one if it is still wanted.",
-    Reason.UNREACHABLE: "The target's address did not answer twice. Look at its url and its log, then retry.",
-    Reason.REFUSED: "The target answered with a refusal (4xx). Look at what it said; a retry alone will not help.",
-    Reason.AGENT_ERROR: "The target answered with an error. Read it, change the task, retry.",
-    Reason.UNSAFE_URL: "The target's url leads to an address that this server may not call. "
+ADVICE: Mapping[FailureReason, str] = {
+    FailureReason.REJECTED: "The target declined: read its reason, ask it or somebody else.",
+    FailureReason.EXPIRED: "The deadline passed. Give more time with deadline_seconds, or look at what the target does.",
+    FailureReason.CANCELLED: "It was cancelled; begin a new one if it is still wanted.",
+    FailureReason.UNREACHABLE: "The target's address did not answer twice. Look at its url and its log, then retry.",
+    FailureReason.REFUSED: "The target answered with a refusal (4xx). Look at what it said; a retry alone will not help.",
+    FailureReason.AGENT_ERROR: "The target answered with an error. Read it, change the task, retry.",
+    FailureReason.UNSAFE_URL: "The target's url leads to an address that this server may not call. "
     "An operator must change it.",
-    Reason.BAD_ANSWER: "The target's answer was no usable JSON. Its operator must look at it.",
-    Reason.TARGET_REMOVED: "The target was removed. Choose another workspace.",
-    Reason.UNKNOWN_OUTCOME: "The task was sent and no answer came. It may have been done: ask the target before you "
+    FailureReason.BAD_ANSWER: "The target's answer was no usable JSON. Its operator must look at it.",
+    FailureReason.TARGET_REMOVED: "The target was removed. Choose another workspace.",
+    FailureReason.UNKNOWN_OUTCOME: "The task was sent and no answer came. It may have been done: ask the target before you "
     "retry.",
-    Reason.REPORTED: "The caller reported this itself.",
+    FailureReason.REPORTED: "The caller reported this itself.",
 }
 """What to do about each way of failing."""
 NO_REASON = "none"
 OUTCOMES = (
-    (Status.COMPLETED.value, NO_REASON),
-    (Status.CANCELLED.value, Reason.CANCELLED.value),
-    *((Status.FAILED.value, reason.value) for reason in Reason if reason is not Reason.CANCELLED),
+    (DelegationStatus.COMPLETED.value, NO_REASON),
+    (DelegationStatus.CANCELLED.value, FailureReason.CANCELLED.value),
+    *(
+        (DelegationStatus.FAILED.value, reason.value)
+        for reason in FailureReason
+        if reason is not FailureReason.CANCELLED
+    ),
 )
 """Every way to end, as it is counted: the status and the reason."""
 
 
-def decide(stands: Stands, fact: Fact, *, attempt: int = 0, reason: Reason | None = None) -> tuple[Deed, ...]:
+def transitions_for(
+    state: DelegationState, trigger: DelegationTrigger, *, attempt: int = 0, reason: FailureReason | None = None
+) -> tuple[DelegationTransition, ...]:
     """What a fact does, one after the other; nothing if it changes nothing. `attempt`: the hand-over that it is about;
     an older one than is known counts as that. `reason`: of GAVE_UP."""
-    found: list[Deed] = []
+    found: list[DelegationTransition] = []
     while True:
-        row = TABLE[fact, stands.status]
-        if row.late:
-            return (*found, Deed(stands.status, stands.phase, stands.attempt, None, late=True))
-        after = Stands(row.status or stands.status, row.phase or stands.phase, max(stands.attempt, attempt))
-        is_known = after.attempt == stands.attempt and stands.phase is not Phase.WAITING
-        if row == NOTHING or after == stands or (row.fresh and is_known):
+        rule = TRANSITIONS[trigger, state.status]
+        if rule.is_late:
+            return (*found, DelegationTransition(state.status, state.phase, state.attempt, None, is_late=True))
+        after = DelegationState(rule.status or state.status, rule.phase or state.phase, max(state.attempt, attempt))
+        is_known = after.attempt == state.attempt and state.phase is not DelegationPhase.WAITING
+        if rule == NO_CHANGE or after == state or (rule.new_attempt_only and is_known):
             return tuple(found)
-        taken = fact in _IN_HAND_BY
-        found.append(Deed(after.status, after.phase, after.attempt, row.event, row.reason or reason, taken))
-        if not row.again:
+        is_claimed = trigger in _CLAIMING_TRIGGERS
+        found.append(
+            DelegationTransition(
+                after.status, after.phase, after.attempt, rule.event, rule.reason or reason, is_claimed
+            )
+        )
+        if not rule.repeat:
             return tuple(found)
-        stands = after
+        state = after
 
 
-def starts(mode: str, status: Standing, *, active: int, capacity: int, ahead: int) -> tuple[Fact, ...]:
+def initial_triggers(
+    mode: str, status: Standing, *, active: int, capacity: int, ahead: int
+) -> tuple[DelegationTrigger, ...]:
     """What happens to a delegation in the moment it begins: how its target gets messages, how it stands, how much it
     has in hand of how much it can, and how many messages wait before this one."""
     if mode != PUSH:
-        return (Fact.STORED,)
-    waits = status in CANNOT_TAKE or active >= capacity or ahead > 0
-    return (Fact.PARKED,) if waits else ()
+        return (DelegationTrigger.STORED,)
+    waits = status in UNAVAILABLE_STATUSES or active >= capacity or ahead > 0
+    return (DelegationTrigger.PARKED,) if waits else ()
 
 
-CANNOT_TAKE = (
+UNAVAILABLE_STATUSES = (
     Standing.PAUSED,
     Standing.OFFLINE,
     Standing.AWAITING_AGENT,
@@ -181,33 +244,33 @@ CANNOT_TAKE = (
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 
-def guard(
+def check_limits(
     lineage: Sequence[Ancestor], target_id: str, task_hash: str, open_children: int, limits: Limits
-) -> Refused | None:
+) -> GuardRejection | None:
     """Who stops a delegation below others: `lineage` is the parent, its parent and so on."""
     if not lineage:
         return None
-    met = [each for each in lineage if each.task_hash == task_hash and target_id in (each.source_id, each.target_id)]
-    if met:  # control: delegation-cycle
+    cycles = [each for each in lineage if each.task_hash == task_hash and target_id in (each.source_id, each.target_id)]
+    if cycles:  # control: delegation-cycle
         what = "the same task is on its way already, and this target stands on that way"
         remedy = "Do it here, or answer the delegation that you have with what you know."
-        return Refused("cycle", len(met), 1, what, remedy)
+        return GuardRejection("cycle", len(cycles), 1, what, remedy)
     if lineage[0].depth >= limits.delegation_depth:  # control: delegation-depth
         what = "delegations may stand only so many levels below each other"
         remedy = "Do it here, or answer the delegation that you have and say what is missing."
-        return Refused("depth", lineage[0].depth, limits.delegation_depth, what, remedy)
+        return GuardRejection("depth", lineage[0].depth, limits.delegation_depth, what, remedy)
     if open_children >= limits.delegation_children:  # control: delegation-children
         what = "so many delegations below the present one are open"
         remedy = "Wait for their results, or cancel some."
-        return Refused("children", open_children, limits.delegation_children, what, remedy)
+        return GuardRejection("children", open_children, limits.delegation_children, what, remedy)
     return None
 
 
-def too_many_below(root_use: int, limits: Limits) -> Refused:
+def tree_limit_rejection(root_use: int, limits: Limits) -> GuardRejection:
     """The guard of whole trees, which holds when no number is left."""
     what = "one tree may have only so many delegations, ended ones among them"
     remedy = "Do the rest here, or let who began the whole begin anew."
-    return Refused("root", root_use, limits.delegations_per_root, what, remedy)
+    return GuardRejection("root", root_use, limits.delegations_per_root, what, remedy)
 
 
 def task_hash(parts: Sequence[Mapping[str, Any]]) -> str:
@@ -224,35 +287,35 @@ def deadline_of(seconds: int | None, now: int, limits: Limits) -> int:
     return now + min(seconds or limits.delegation_seconds, limits.delegation_most_seconds) * SECOND
 
 
-def is_kept(created_at: int, now: int, limits: Limits) -> bool:
+def is_key_valid(created_at: int, now: int, limits: Limits) -> bool:
     """Whether a key that something was begun under at that time still stands for it."""
     return created_at > now - limits.delegation_key_hours * HOUR
 
 
-def is_unsure(row: Delegation) -> bool:
+def is_outcome_unknown(row: Delegation) -> bool:
     """Whether nothing was heard of it since it was sent."""
-    return row.status is Status.UNKNOWN and row.phase is Phase.WAITING
+    return row.status is DelegationStatus.UNKNOWN and row.phase is DelegationPhase.WAITING
 
 
-def due_of(row: Delegation, now: int, limits: Limits) -> int:
+def next_check_at(row: Delegation, now: int, limits: Limits) -> int:
     """When a delegation is to be looked at next."""
     due = [row.deadline_at]
-    if row.unsure_at is not None and is_unsure(row):
+    if row.unsure_at is not None and is_outcome_unknown(row):
         due.append(row.unsure_at + limits.delegation_unknown_seconds * SECOND)
-    if row.parent_id is not None and now < row.created_at + CHECK_SECONDS * SECOND:
-        due.append(row.created_at + CHECK_SECONDS * SECOND)
+    if row.parent_id is not None and now < row.created_at + PARENT_CHECK_SECONDS * SECOND:
+        due.append(row.created_at + PARENT_CHECK_SECONDS * SECOND)
     return min(due)
 
 
-def stuck_since(row: Delegation, pulse: Pulse, now: int, limits: Limits) -> int | None:
+def stuck_since(row: Delegation, pulse: Heartbeat, now: int, limits: Limits) -> int | None:
     """Since when nothing was seen of the work on it, if that is too long; None if not, or if nobody has it in hand. An
     agent that says it is at work is seen."""
-    if row.status.ended or row.taken_at is None:
+    if row.status.is_ended or row.taken_at is None:
         return None
     return unseen_since(row.life_at, pulse, now, limits)
 
 
-def unseen_since(life_at: int, pulse: Pulse, now: int, limits: Limits) -> int | None:
+def unseen_since(life_at: int, pulse: Heartbeat, now: int, limits: Limits) -> int | None:
     """The same of one that somebody has in hand and whose last sign of life is known."""
     is_at_work = bool(pulse.current_task) or pulse.active_tasks > 0
     seen = max(life_at, pulse.heard_at) if is_at_work else life_at
@@ -262,68 +325,75 @@ def unseen_since(life_at: int, pulse: Pulse, now: int, limits: Limits) -> int | 
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def cut(text: str, most: int) -> str:
+def truncate_utf8(text: str, max_bytes: int) -> str:
     """As much of the beginning of a text as fits into so many bytes, in whole letters."""
     whole = text.encode()
-    return text if len(whole) <= most else whole[:most].decode(errors="ignore")
+    return text if len(whole) <= max_bytes else whole[:max_bytes].decode(errors="ignore")
 
 
-def beginning(text: str | None) -> str | None:
+def preview_of(text: str | None) -> str | None:
     """What lists show of a text that may be long."""
-    return None if text is None else cut(text, LIST_PREVIEW)
+    return None if text is None else truncate_utf8(text, LIST_PREVIEW)
 
 
-def short(row: Delegation) -> Delegation:
+def abbreviate(row: Delegation) -> Delegation:
     """A row with no more of its texts than lists show."""
-    task, error, result = cut(row.task, TASK_PREVIEW), beginning(row.error), beginning(row.result)
+    task, error, result = truncate_utf8(row.task, TASK_PREVIEW), preview_of(row.error), preview_of(row.result)
     return replace(row, task=task, error=error, result=result)
 
 
-def failure_text(reason: Reason, error: str) -> str:
+def failure_text(reason: FailureReason, error: str) -> str:
     """What the caller reads of a delegation that failed."""
     return f"{error} ({reason}). {ADVICE[reason]}"
 
 
-def a2a_state(row: Delegation, *, needs_leave: bool = False) -> str:
+def a2a_state(row: Delegation, *, needs_approval: bool = False) -> str:
     """How A2A calls the status. What somebody has in hand is never called unsent again. `needs_leave`: the work waits
     for an approval."""
-    if row.open and needs_leave:
+    if row.open and needs_approval:
         return "auth-required"
-    if row.status is Status.COMPLETED:
+    if row.status is DelegationStatus.COMPLETED:
         return "completed"
-    if row.status is Status.CANCELLED:
+    if row.status is DelegationStatus.CANCELLED:
         return "canceled"
-    if row.status is Status.FAILED:
-        return "rejected" if row.reason is Reason.REJECTED else "failed"
+    if row.status is DelegationStatus.FAILED:
+        return "rejected" if row.reason is FailureReason.REJECTED else "failed"
     return "submitted" if row.taken_at is None else "working"
 
 
-def outcome(row: Delegation) -> tuple[str, str]:
+def outcome_labels(row: Delegation) -> tuple[str, str]:
     """How one that has ended is counted: its status, and why."""
     return row.status.value, NO_REASON if row.reason is None else row.reason.value
 
 
 def queue_status(row: Delegation) -> str:
     """How the queue of a message calls the status, for the sender of the message."""
-    ended = {Status.COMPLETED: "completed", Status.FAILED: "failed", Status.CANCELLED: "dropped"}
+    ended = {
+        DelegationStatus.COMPLETED: "completed",
+        DelegationStatus.FAILED: "failed",
+        DelegationStatus.CANCELLED: "dropped",
+    }
     return ended.get(row.status) or ("queued" if row.taken_at is None else "dispatched")
 
 
-def printed() -> str:
+def render_table() -> str:
     """The table as docs/delegations.md has it."""
-    heads = "| fact | " + " | ".join(f"`{status}`" for status in Status) + " |"
-    rows = ["| " + " | ".join([f"`{fact}`", *(_cell(fact, status) for status in Status)]) + " |" for fact in Fact]
-    return "\n".join((heads, "|---" * (len(Status) + 1) + "|", *rows))
+    heads = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
+    rows = [
+        "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in DelegationStatus)]) + " |"
+        for trigger in DelegationTrigger
+    ]
+    return "\n".join((heads, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
 
 
-def _cell(fact: Fact, status: Status) -> str:
-    row = TABLE[fact, status]
-    if row == NOTHING:
+def _cell(trigger: DelegationTrigger, status: DelegationStatus) -> str:
+    rule = TRANSITIONS[trigger, status]
+    if rule == NO_CHANGE:
         return ""
-    if row.late:
+    if rule.is_late:
         return "late"
-    reason = f" ({row.reason})" if row.reason is not None else ""
-    told = f"{row.status or status}/{row.phase}{reason} {(row.event or '').removeprefix('DELEGATION_')}"
-    if row.fresh:
-        return f"{told}, if the attempt is new or it was waiting"
-    return f"{told}, then {_cell(fact, row.status)}" if row.again and row.status is not None else told
+    reason = f" ({rule.reason})" if rule.reason is not None else ""
+    cell = f"{rule.status or status}/{rule.phase}{reason} {(rule.event or '').removeprefix('DELEGATION_')}"
+    if rule.new_attempt_only:
+        return f"{cell}, if the attempt is new or it was waiting"
+    return f"{cell}, then {_cell(trigger, rule.status)}" if rule.repeat and rule.status is not None else cell

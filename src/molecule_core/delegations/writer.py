@@ -11,39 +11,79 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.delegations import rules
-from molecule_core.delegations.beginning import Beginning
-from molecule_core.delegations.model import (
-    DELEGATION,
-    Begin,
-    Delegation,
-    Fact,
-    Progress,
-    Receipt,
-    Status,
-    Taken,
-    progress_key,
-    wake_key,
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.errors import (
+    CommunicationDenied,
+    DelegationCycle,
+    DelegationLimit,
+    DelegationNotEnded,
+    InvalidMessage,
+    MessageIdReused,
+    NotFound,
+    NotTheAssignee,
+    SelfDelegation,
 )
-from molecule_core.delegations.steps import Ends, living, moved, rows_of
-from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InvalidMessage, NotFound
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.refusals import DelegationOpen, NotTheWorker
-from molecule_core.messages.lines import parts_of
-from molecule_core.messages.model import Sender
-from molecule_core.messages.obligations import joined as with_facts
-from molecule_core.messages.obligations import owes_key
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.delegations import rules
+from molecule_core.delegations.model import (
+    BEGUN_ENTRY,
+    DELEGATION,
+    Ancestor,
+    BeginResult,
+    ClaimedResult,
+    Delegation,
+    DelegationPhase,
+    DelegationRequest,
+    DelegationStatus,
+    DelegationTrigger,
+    GuardRejection,
+    ProgressReport,
+    delegation_wake_key,
+    progress_wake_key,
+)
+from molecule_core.delegations.transitions import (
+    DelegationCloser,
+    Statement,
+    active_workspace,
+    apply_trigger,
+    load_delegations,
+    sent_event,
+    timeline_write,
+)
+from molecule_core.messages.activities import find_inserted_activity
+from molecule_core.messages.chat_view import message_parts
+from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.inbox.acks import load_inbox
+from molecule_core.messages.model import INTENT_REQUEST, KIND_DELEGATION, MessageDraft, Sender
+from molecule_core.messages.obligations.model import AnswerTarget, obligation_key
+from molecule_core.messages.obligations.model import add_changes as with_facts
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.model import PUSH, Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Decision, Followed, Read, Step, Store, T, WriteSet
+from molecule_core.org.rules import are_related, may_talk
+from molecule_core.store.database import (
+    Changes,
+    Command,
+    CommandSteps,
+    CurrentNumber,
+    JournalEvent,
+    NextNumber,
+    ReadQuery,
+    RequestBatch,
+    Row,
+    StepRequest,
+    Store,
+    T,
+    WriteSet,
+)
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.store.timers import TIMERS, no_timer, timer
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.delegations import DelegationRefusedPayload
 
-UPDATE = "update"
+VIA_UPDATE = "update"
 """By which way a delegation has ended of which one of its sides has said so, and answered nothing."""
 
 
@@ -55,61 +95,63 @@ class DelegationWriter:
         store: Store,
         org: OrgReader,
         messages: MessageWriter,
-        read: MessageReader,
-        ends: Ends,
+        message_reader: MessageReader,
+        closer: DelegationCloser,
         *,
         clock: Clock,
-        ids: Ids,
+        ids: IdGenerator,
         limits: Limits,
     ) -> None:
         self._store = store
         self._org = org
         self._messages = messages
-        self._read = read
-        self._results = ends.results
-        self._ends = ends
+        self._message_reader = message_reader
+        self._results = closer.results
+        self._closer = closer
         self._clock = clock
         self._limits = limits
-        self._beginning = Beginning(org, messages, ends.results, clock=clock, ids=ids, limits=limits)
+        self._starter = DelegationStarter(org, messages, closer.results, clock=clock, ids=ids, limits=limits)
 
-    def begin(self, asked: Begin) -> "asyncio.Future[Receipt]":
+    def begin(self, request: DelegationRequest) -> "asyncio.Future[BeginResult]":
         """A workspace gives work to another one. The receipt comes when it is durable.
 
         Raises NotFound, WorkspaceRemoved; the future SelfDelegation, MayNotTalk, MessageIdReused, DelegationLimit,
         DelegationCycle, InboxFull, ChainFrozen, ChainEnded, InvalidMessage."""
-        source = self._org.living(asked.source_id)
-        draft = self._beginning.draft_of(asked)
-        message_keys = self._messages.keys_of_sending(asked.target_id, draft, alone=False)
-        deciding = partial(self._beginning.begin, asked, draft)
-        return self._store.run(Command(source.org_id, (("delegates", source.id), *message_keys), deciding))
+        source = self._org.active_workspace(request.source_id)
+        draft = self._starter.build_draft(request)
+        message_keys = self._messages.send_keys(request.target_id, draft, exclusive=False)
+        command_steps = partial(self._starter.decide_begin, request, draft)
+        return self._store.run(Command(source.org_id, (("delegates", source.id), *message_keys), command_steps))
 
-    async def knows(self, org_id: str, source_id: str, key: str) -> bool:
+    async def is_key_known(self, org_id: str, source_id: str, key: str) -> bool:
         """Whether what a workspace has begun under a key is the answer to whoever begins it again under that."""
         rows = await self._store.rows("delegation_by_key", {"org_id": org_id, "source_id": source_id, "key": key})
-        return bool(rows) and rules.is_kept(rows[0][1], self._clock.now(), self._limits)
+        return bool(rows) and rules.is_key_valid(rows[0][1], self._clock.now(), self._limits)
 
     async def cancel(self, row: Delegation, by: Sender, reason: str) -> Delegation:
         """It is not wanted any more: it ends, and who works on it is told. One that has ended stays as it is."""
 
-        def decide(known: Delegation, now: int) -> Decision[Delegation]:
+        def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
             via = "caller" if by.workspace_id == known.source_id else "person"
-            end = yield from self._ends.ended(known, Fact.CANCELLED, reason or "no reason was given", via, now)
-            return _written(known, end)
+            closing = yield from self._closer.close_unanswered(
+                known, DelegationTrigger.CANCELLED, reason or "no reason was given", via, now
+            )
+            return _to_write_set(known, closing)
 
-        return await self._run(row, decide)
+        return await self._run_command(row, decide)
 
-    async def retry(self, row: Delegation, by: Sender) -> Receipt:
+    async def retry(self, row: Delegation, by: Sender) -> BeginResult:
         """What has ended is begun once more: the same task with its files, target and time to do it, below the same one
         if that has not ended. Raises DelegationOpen, and as `begin`; InvalidMessage, if its files are not kept any
         more."""
-        if not row.status.ended:
-            raise DelegationOpen(status=row.status.value)
+        if not row.status.is_ended:
+            raise DelegationNotEnded(status=row.status.value)
         seconds = (row.deadline_at - row.created_at) // SECOND
         return await self.begin(
-            Begin(
+            DelegationRequest(
                 source_id=row.source_id,
                 target_id=row.target_id,
-                parts=await self._parts_of(row),
+                parts=await self._load_parts(row),
                 task=row.task,
                 sender=Sender(f"workspace:{row.source_id}", row.source_id, by.user_id, by.user_name),
                 deadline_seconds=seconds,
@@ -120,9 +162,13 @@ class DelegationWriter:
             )
         )
 
-    async def _parts_of(self, row: Delegation) -> list[dict[str, Any]]:
+    async def _load_parts(self, row: Delegation) -> list[dict[str, Any]]:
         """The task as its message had it. Where that is not kept any more, the text is all of it, or too little."""
-        parts = None if row.message_seq is None else await self._read.parts(row.target_id, row.message_seq)
+        parts = (
+            None
+            if row.message_seq is None
+            else await self._message_reader.message_parts(row.target_id, row.message_seq)
+        )
         if parts is not None:
             return parts
         text = [{"kind": "text", "text": row.task}]
@@ -132,105 +178,113 @@ class DelegationWriter:
 
     # -- what its two sides say of it ----------------------------------------------------------------------------------
 
-    async def record(self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender) -> Receipt:
+    async def record(self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender) -> BeginResult:
         """A workspace says that it has given work to another one by a way of its own: it is noted, and nobody is sent
         anything. The same again is the first one. Raises NotFound, WorkspaceRemoved, SelfDelegation, MayNotTalk,
         MessageIdReused."""
-        org_id = self._org.living(source_id).org_id
-        deciding = partial(self._beginning.record, source_id, delegation_id, target_id, task, by)
+        org_id = self._org.active_workspace(source_id).org_id
+        command_steps = partial(self._starter.decide_record, source_id, delegation_id, target_id, task, by)
         keys = (("delegates", source_id), (DELEGATION, f"{org_id}/{delegation_id}"))
-        return await self._store.run(Command(org_id, keys, deciding))
+        return await self._store.run(Command(org_id, keys, command_steps))
 
     async def update(self, row: Delegation, by: Sender, status: str, text: str | None, error: str | None) -> Delegation:
         """One of its two sides says how it has ended (`completed` or `failed`): the target of one that it was given, or
         who recorded it. The same again changes nothing. Raises NotTheWorker."""
         is_worker = by.workspace_id == (row.source_id if row.recorded else row.target_id)
         if not is_worker:
-            raise NotTheWorker
+            raise NotTheAssignee
 
-        def decide(known: Delegation, now: int) -> Decision[Delegation]:
-            done, words = status == Status.COMPLETED, (text if status == Status.COMPLETED else error) or ""
-            if known.via == UPDATE and (known.status.value, known.result if done else known.error) == (status, words):
+        def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
+            done, final_text = (
+                status == DelegationStatus.COMPLETED,
+                (text if status == DelegationStatus.COMPLETED else error) or "",
+            )
+            if known.via == VIA_UPDATE and (known.status.value, known.result if done else known.error) == (
+                status,
+                final_text,
+            ):
                 return WriteSet(known)
             if known.recorded:
-                fact = Fact.REPORTED_DONE if done else Fact.REPORTED_FAILED
+                trigger = DelegationTrigger.REPORTED_DONE if done else DelegationTrigger.REPORTED_FAILED
             else:
-                fact = Fact.ANSWERED if done else Fact.DECLINED
-            end = yield from self._ends.ended(known, fact, words, UPDATE, now, by_target=True)
-            return _written(known, end)
+                trigger = DelegationTrigger.ANSWERED if done else DelegationTrigger.DECLINED
+            closing = yield from self._closer.close_unanswered(
+                known, trigger, final_text, VIA_UPDATE, now, by_target=True
+            )
+            return _to_write_set(known, closing)
 
-        return await self._run(row, decide)
+        return await self._run_command(row, decide)
 
-    async def progress(self, row: Delegation, by: Sender, said: Progress) -> Delegation:
+    async def report_progress(self, row: Delegation, by: Sender, report: ProgressReport) -> Delegation:
         """The working peer says how far it is. The newest counts; it changes no state, and of one that has ended
         nothing. Raises NotTheWorker."""
         check_worker(row, by)
 
-        def decide(known: Delegation, now: int) -> Decision[Delegation]:
+        def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
             yield from ()
-            if known.status.ended:
+            if known.status.is_ended:
                 return WriteSet(known)
-            change = moved(known, Fact.PROGRESS, now)
-            new = replace(change.row, life_at=now)
-            keeps = {
+            changes = apply_trigger(known, DelegationTrigger.PROGRESS, now)
+            new = replace(changes.row, life_at=now)
+            progress_row = {
                 "org_id": new.org_id,
                 "delegation_id": new.id,
                 "at": now,
-                "said": msgspec.json.encode(said).decode(),
+                "said": msgspec.json.encode(report).decode(),
             }
-            writes = [("save_delegation", new), *change.writes, ("keep_progress", keeps)]
-            rings = (wake_key(new.org_id, new.id), org_key(new.org_id)) if change.events else ()
-            return WriteSet(new, writes, change.events, (*rings, progress_key(new.org_id)))
+            writes = [("save_delegation", new), *changes.writes, ("keep_progress", progress_row)]
+            notify = (delegation_wake_key(new.org_id, new.id), org_key(new.org_id)) if changes.events else ()
+            return WriteSet(new, writes, changes.events, (*notify, progress_wake_key(new.org_id)))
 
-        return await self._run(row, decide)
+        return await self._run_command(row, decide)
 
     # -- who waits for the result --------------------------------------------------------------------------------------
 
-    async def hold(self, row: Delegation, seconds: int) -> int:
+    async def hold_result(self, row: Delegation, seconds: int) -> int:
         """A caller waits so long: a result that comes meanwhile is kept for whoever waits longest. Returns until when
         this one does (microseconds); 0: it has ended, and there is nothing to wait for."""
 
-        def decide(known: Delegation, now: int) -> Decision[int]:
+        def decide(known: Delegation, now: int) -> CommandSteps[int]:
             yield from ()
-            if known.status.ended:
+            if known.status.is_ended:
                 return WriteSet(0)
             until = now + seconds * SECOND
-            return WriteSet(until, [_waits(known, until)] if until > known.wait_until else [])
+            return WriteSet(until, [_set_wait_until(known, until)] if until > known.wait_until else [])
 
-        return await self._run(row, decide)
+        return await self._run_command(row, decide)
 
-    async def let_go(self, row: Delegation, until: int) -> None:
+    async def release_hold(self, row: Delegation, until: int) -> None:
         """A caller waits no more: unless another one waits longer, the result goes to the inbox."""
 
-        def decide(known: Delegation, now: int) -> Decision[None]:
+        def decide(known: Delegation, now: int) -> CommandSteps[None]:
             if known.wait_until != until:
                 return WriteSet(None)
-            source, written = living(self._org, known.source_id), WriteSet(None, [_waits(known, 0)])
+            source, written = active_workspace(self._org, known.source_id), WriteSet(None, [_set_wait_until(known, 0)])
             if source is None or known.result_seq is None:
                 return written
-            return with_facts(written, (yield from self._results.let_go(source, known.result_seq, until)))
+            return with_facts(written, (yield from self._results.release_result(source, known.result_seq, until)))
 
-        await self._run(row, decide, ("inbox", row.source_id))
+        await self._run_command(row, decide, ("inbox", row.source_id))
 
-    async def take(self, row: Delegation, until: int) -> Taken:
+    async def claim_result(self, row: Delegation, until: int) -> ClaimedResult:
         """A caller that waits takes the result, if there is one: here, and then nobody finds it in the inbox; or not
         here, because somebody has it from there, or because it is more than the text that a caller is handed here.
         Exactly one of both. What has been handled by then, here or there, is read once more."""
 
-        def decide(known: Delegation, now: int) -> Decision[Taken]:
-            if not known.status.ended:
-                return WriteSet(Taken(known, "", ""))
-            source, text = living(self._org, known.source_id), text_of(known)
+        def decide(known: Delegation, now: int) -> CommandSteps[ClaimedResult]:
+            if not known.status.is_ended:
+                return WriteSet(ClaimedResult(known, "", ""))
+            source, text = active_workspace(self._org, known.source_id), result_text(known)
             if source is None or known.result_seq is None:
-                return WriteSet(Taken(known, text, "here"))
+                return WriteSet(ClaimedResult(known, text, "here"))
             held_until = max(until, known.wait_until)
-            delivered, facts = yield from self._results.taken(source, known.result_seq, held_until)
-            if delivered == "here" and (yield from _is_more_than_text(known)):
+            delivered, changes = yield from self._results.claim_result(source, known.result_seq, held_until)
+            if delivered == "here" and (yield from _has_other_parts(known)):
                 delivered = "inbox"
-                facts = yield from self._results.let_go(source, known.result_seq, held_until)
-            return with_facts(WriteSet(Taken(known, "" if delivered == "inbox" else text, delivered)), facts)
+                changes = yield from self._results.release_result(source, known.result_seq, held_until)
+            return with_facts(WriteSet(ClaimedResult(known, "" if delivered == "inbox" else text, delivered)), changes)
 
-        return await self._run(row, decide, ("inbox", row.source_id))
+        return await self._run_command(row, decide, ("inbox", row.source_id))
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -240,86 +294,418 @@ class DelegationWriter:
         org_id, _, delegation_id = key.partition("/")
         rows = await self._store.rows("delegation", {"org_id": org_id, "id": delegation_id})
         if not rows:
-            forget: Command[None] = Command(org_id, (), partial(_forgetting, key))
-            return await self._store.run(forget)
-        await self._run(Delegation.of(rows[0]), self._falling_due)
+            command: Command[None] = Command(org_id, (), partial(_decide_cancel_timer, key))
+            return await self._store.run(command)
+        await self._run_command(Delegation.from_row(rows[0]), self._decide_due)
         return None
 
-    def _falling_due(self, row: Delegation, now: int) -> Decision[Delegation]:
-        if row.status.ended:
-            return WriteSet(row, [no_timer(DELEGATION, row.key)])
-        lost = [] if row.parent_id is None else (yield Read("delegations_lost", {"org_id": row.org_id, "id": row.id}))
-        found = self._end_of(row, now, is_lost=bool(lost))
+    def _decide_due(self, row: Delegation, now: int) -> CommandSteps[Delegation]:
+        if row.status.is_ended:
+            return WriteSet(row, [cancel_timer(DELEGATION, row.key)])
+        lost = (
+            [] if row.parent_id is None else (yield ReadQuery("delegations_lost", {"org_id": row.org_id, "id": row.id}))
+        )
+        found = self._due_trigger(row, now, is_lost=bool(lost))
         if found is None:
-            due = max(rules.due_of(row, now, self._limits), now + 1)
-            return WriteSet(row, [timer(DELEGATION, row.key, due)], rings=(TIMERS,))
-        end = yield from self._ends.ended(row, *found, "timer", now)
-        return _written(row, end)
+            due = max(rules.next_check_at(row, now, self._limits), now + 1)
+            return WriteSet(row, [set_timer(DELEGATION, row.key, due)], notify=(TIMERS_KEY,))
+        closing = yield from self._closer.close_unanswered(row, *found, "timer", now)
+        return _to_write_set(row, closing)
 
-    def _end_of(self, row: Delegation, now: int, *, is_lost: bool) -> tuple[Fact, str] | None:
-        if living(self._org, row.target_id) is None:
-            return Fact.TARGET_GONE, "the target was removed"
-        if is_lost or living(self._org, row.source_id) is None:
-            return Fact.CANCELLED, "the work that it belonged to has ended"
+    def _due_trigger(self, row: Delegation, now: int, *, is_lost: bool) -> tuple[DelegationTrigger, str] | None:
+        if active_workspace(self._org, row.target_id) is None:
+            return DelegationTrigger.TARGET_GONE, "the target was removed"
+        if is_lost or active_workspace(self._org, row.source_id) is None:
+            return DelegationTrigger.CANCELLED, "the work that it belonged to has ended"
         if row.deadline_at <= now:  # control: deadline-due
-            return Fact.EXPIRED, "its deadline has passed"
-        if rules.is_unsure(row) and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now:
-            return Fact.UNSURE_TOO_LONG, "it was sent, and no answer came"
+            return DelegationTrigger.EXPIRED, "its deadline has passed"
+        if (
+            rules.is_outcome_unknown(row)
+            and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now
+        ):
+            return DelegationTrigger.UNSURE_TOO_LONG, "it was sent, and no answer came"
         return None
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    async def _run(
-        self, row: Delegation, decide: Callable[[Delegation, int], Decision[T]], *more: tuple[str, ...]
+    async def _run_command(
+        self, row: Delegation, decide: Callable[[Delegation, int], CommandSteps[T]], *extra_keys: tuple[str, ...]
     ) -> T:
         """One command about a delegation, as it stands then."""
 
-        def deciding() -> Decision[T]:
-            for known in (yield from rows_of(row.org_id, [row.id])):
+        def command_steps() -> CommandSteps[T]:
+            for known in (yield from load_delegations(row.org_id, [row.id])):
                 return (yield from decide(known, self._clock.now()))
             raise NotFound(what="delegation")  # retention has taken it
 
-        return await self._store.run(Command(row.org_id, (*keys_of(row), *more), deciding))
+        return await self._store.run(Command(row.org_id, (*command_keys(row), *extra_keys), command_steps))
 
 
 def check_worker(row: Delegation, by: Sender) -> None:
     """Raises NotTheWorker for all but who works on a delegation."""
     if by.workspace_id != row.target_id or row.recorded:
-        raise NotTheWorker
+        raise NotTheAssignee
 
 
-def keys_of(row: Delegation) -> tuple[tuple[str, ...], ...]:
+def command_keys(row: Delegation) -> tuple[tuple[str, ...], ...]:
     """The keys of a command that changes a delegation: those of whatever its target may do with the message."""
-    return ("inbox", row.target_id), owes_key(row.target_id, row.source_id), (DELEGATION, row.key)
+    return ("inbox", row.target_id), obligation_key(row.target_id, row.source_id), (DELEGATION, row.key)
 
 
-def _written(row: Delegation, change: Followed) -> WriteSet[Delegation]:
+def _to_write_set(row: Delegation, changes: Changes) -> WriteSet[Delegation]:
     """What a change writes, and the delegation behind it."""
-    saves = [params for name, params in change.writes if name == "save_delegation"]
+    saves = [params for name, params in changes.writes if name == "save_delegation"]
     new = saves[-1] if saves else row
-    answer = new if isinstance(new, Delegation) else row
-    return WriteSet(answer, [*change.writes], [*change.events], change.rings, change.then, facts=[*change.facts])
+    result = new if isinstance(new, Delegation) else row
+    return WriteSet(
+        result,
+        [*changes.writes],
+        [*changes.events],
+        changes.notify,
+        changes.after_commit,
+        domain_events=[*changes.domain_events],
+    )
 
 
-def _waits(row: Delegation, until: int) -> tuple[str, Params]:
+def _set_wait_until(row: Delegation, until: int) -> tuple[str, Params]:
     return "wait_for_delegation", {"org_id": row.org_id, "id": row.id, "wait_until": until}
 
 
-def text_of(row: Delegation) -> str:
+def result_text(row: Delegation) -> str:
     """All that its caller reads of one that has ended."""
     if row.reason is None:
         return row.result or ""
     return rules.failure_text(row.reason, row.error or "")
 
 
-def _is_more_than_text(row: Delegation) -> Generator[Step, Any, bool]:
+def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
     """Whether files or data came with the result. Only an answer has any."""
-    if row.status is not Status.COMPLETED:
+    if row.status is not DelegationStatus.COMPLETED:
         return False
-    rows = yield Read("delegation_answer", {"source_id": row.source_id, "seq": row.result_seq})
-    return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in parts_of(body))
+    rows = yield ReadQuery("delegation_answer", {"source_id": row.source_id, "seq": row.result_seq})
+    return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
 
 
-def _forgetting(key: str) -> Decision[None]:
+def _decide_cancel_timer(key: str) -> CommandSteps[None]:
     yield from ()
-    return WriteSet(None, [no_timer(DELEGATION, key)])
+    return WriteSet(None, [cancel_timer(DELEGATION, key)])
+
+
+class DelegationStarter:
+    """Begins delegations."""
+
+    def __init__(
+        self,
+        org: OrgReader,
+        messages: MessageWriter,
+        results: DelegationMessages,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        limits: Limits,
+    ) -> None:
+        self._org = org
+        self._messages = messages
+        self._results = results
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    def build_draft(self, request: DelegationRequest) -> MessageDraft:
+        """The message to the target. Its id is that of the delegation."""
+        delegation_id = self._ids.new()
+        metadata = {**request.metadata, "delegation_id": delegation_id}
+        return MessageDraft(
+            sender=request.sender,
+            params={"metadata": {}},
+            message={"kind": "message", "role": "user", "parts": request.parts, "metadata": metadata},
+            rpc_id=None,
+            text=request.task,
+            intent=INTENT_REQUEST,
+            dedupe_key=None,
+            context_id=request.context_id,
+            trace_parent=request.trace_parent,
+            kind=KIND_DELEGATION,
+            activity_id=delegation_id,
+        )
+
+    def decide_begin(self, request: DelegationRequest, draft: MessageDraft) -> CommandSteps[BeginResult]:
+        """The decision to delegate. What is there already under the same key, or open in the same words, is given
+        instead, and nothing is written.
+
+        Raises NotFound, WorkspaceRemoved, SelfDelegation, MayNotTalk, MessageIdReused, and what sending a message
+        raises; DelegationLimit and DelegationCycle are told as events."""
+        source, target = self._check_workspaces(request.source_id, request.target_id)
+        now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts)
+        duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
+        key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
+        keyed, duplicates = yield RequestBatch(
+            [ReadQuery("delegation_by_key", key_query), ReadQuery("delegation_twin", duplicate_query)]
+        )
+        # control: delegation-key
+        known = self._find_by_key(request, keyed, task_hash, now) or (
+            Delegation.from_row(duplicates[0]) if duplicates else None
+        )
+        if known is not None:
+            return WriteSet(BeginResult(known, is_duplicate=True))
+        lineage, children = yield from self._load_lineage(source, request)
+        rejection = rules.check_limits(lineage, target.id, task_hash, children, self._limits)
+        if rejection is not None:
+            return self._reject(source, request, rejection, lineage)
+        # control: tree-size
+        root_id, max_count = (
+            lineage[0].root_id if lineage else draft.activity_id or "",
+            self._limits.delegations_per_root,
+        )
+        if lineage and (yield CurrentNumber("last_in_root", root_id)) >= max_count:
+            return self._reject(source, request, rules.tree_limit_rejection(max_count, self._limits), lineage)
+        triggers = yield from self._initial_triggers(target)
+        written = yield from self._messages.decide_send(target.id, draft, AnswerTarget(request.cause_id))
+        message = find_inserted_activity(written)
+        if message is None:  # a chain was frozen by it
+            frozen: WriteSet[Any] = WriteSet(None, written.writes, written.events, written.notify)
+            frozen.error = written.error
+            return frozen
+        # Behind all that may refuse: what is not begun uses up no number.
+        root_no = (yield NextNumber("last_in_root", root_id, max_count)) if lineage else 1
+        if root_no is None:
+            # Others of the same group had the last one, after this one looked. Numbers are taken by now, so the store
+            # decides this command afresh and by itself; it is refused above then.
+            raise DelegationLimit(**msgspec.structs.asdict(rules.tree_limit_rejection(max_count, self._limits)))
+        caller = yield from self._results.insert_caller_row(
+            source, message.id, target.id, request.task, request.sender.key
+        )
+        row = Delegation(
+            org_id=source.org_id,
+            id=message.id,
+            source_id=source.id,
+            target_id=target.id,
+            status=DelegationStatus.PENDING,
+            phase=DelegationPhase.WAITING,
+            rev=1,
+            open=1,
+            reason=None,
+            error=None,
+            task=request.task,
+            task_hash=task_hash,
+            result=None,
+            via=None,
+            seq=caller.seq,
+            activity_id=caller.id,
+            message_seq=message.seq,
+            result_id=None,
+            result_seq=None,
+            parent_id=lineage[0].id if lineage else None,
+            root_id=root_id,
+            root_no=root_no,
+            depth=lineage[0].depth + 1 if lineage else 1,
+            hop=message.hop,
+            chain_id=message.root_id or message.id,
+            cause_id=message.cause_id,
+            context_id=message.context_id,
+            recorded=0,
+            begun_by=request.sender.key,
+            retry_of=request.retry_of,
+            attempt=0,
+            created_at=now,
+            updated_at=now,
+            taken_at=None,
+            life_at=now,
+            settled_at=None,
+            deadline_at=rules.deadline_of(request.deadline_seconds, now, self._limits),
+            unsure_at=None,
+            wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
+        )
+        timeline_writes, events = (
+            [timeline_write(row, BEGUN_ENTRY, now)],
+            [sent_event(row, now), *caller.changes.events, *written.events],
+        )
+        for trigger in triggers:
+            pending = apply_trigger(row, trigger, now)
+            row = pending.row
+            timeline_writes += pending.writes
+            events += pending.events
+        writes: list[Statement] = [("insert_delegation", row), *timeline_writes]
+        if request.key is not None:
+            key = {"source_id": source.id, "key": request.key, "delegation_id": row.id, "created_at": now}
+            writes.append(("keep_delegation_key", {**key, "content_hash": _key_content(target.id, task_hash)}))
+        writes += [*caller.changes.writes, *written.writes]
+        writes.append(
+            set_timer(DELEGATION, row.key, rules.next_check_at(row, now, self._limits))
+        )  # control: delegation-timer
+        notify = (*caller.changes.notify, *written.notify, TIMERS_KEY)
+        return WriteSet(BeginResult(row, held_until=row.wait_until), writes, events, notify, written.after_commit)
+
+    def decide_record(
+        self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender
+    ) -> CommandSteps[BeginResult]:
+        """The decision to note a delegation that goes another way. Its caller has named it, and it is a tree of its
+        own. Raises as `begin` does of seats, and MessageIdReused."""
+        source, target = self._check_workspaces(source_id, target_id)
+        now, parts = self._clock.now(), [{"kind": "text", "text": task}]
+        task_hash = rules.task_hash(parts)
+        for known in (yield from load_delegations(source.org_id, [delegation_id])):
+            if (known.source_id, known.target_id, known.task_hash) != (source.id, target.id, task_hash):
+                raise MessageIdReused(message_id=delegation_id)
+            return WriteSet(BeginResult(known, is_duplicate=True))
+        caller = yield from self._results.insert_caller_row(source, delegation_id, target.id, task, by.key)
+        row = Delegation(
+            org_id=source.org_id,
+            id=delegation_id,
+            source_id=source.id,
+            target_id=target.id,
+            status=DelegationStatus.PENDING,
+            phase=DelegationPhase.WAITING,
+            rev=1,
+            open=1,
+            reason=None,
+            error=None,
+            task=task,
+            task_hash=task_hash,
+            result=None,
+            via=None,
+            seq=caller.seq,
+            activity_id=caller.id,
+            message_seq=None,
+            result_id=None,
+            result_seq=None,
+            parent_id=None,
+            root_id=delegation_id,
+            root_no=None,
+            depth=1,
+            hop=0,
+            chain_id=None,
+            cause_id=None,
+            context_id=None,
+            recorded=1,
+            begun_by=by.key,
+            retry_of=None,
+            attempt=0,
+            created_at=now,
+            updated_at=now,
+            taken_at=None,
+            life_at=now,
+            settled_at=None,
+            deadline_at=rules.deadline_of(None, now, self._limits),
+            unsure_at=None,
+            wait_until=0,
+        )
+        writes: list[Statement] = [
+            ("insert_delegation", row),
+            timeline_write(row, BEGUN_ENTRY, now),
+            *caller.changes.writes,
+        ]
+        writes.append(set_timer(DELEGATION, row.key, row.deadline_at))
+        return WriteSet(
+            BeginResult(row),
+            writes,
+            [sent_event(row, now), *caller.changes.events],
+            (*caller.changes.notify, TIMERS_KEY),
+        )
+
+    def _check_workspaces(self, source_id: str, target_id: str) -> tuple[Workspace, Workspace]:
+        source, target = self._org.active_workspace(source_id), self._org.workspace(target_id)
+        # What was removed is told to those only who could see it.
+        if target is None or (target.removed and not are_related(self._org, source, target)):
+            raise NotFound(what="workspace")
+        if source.org_id != target.org_id:
+            raise NotFound(what="workspace")
+        target = self._org.active_workspace(target_id)
+        if source.id == target.id:
+            raise SelfDelegation
+        if not may_talk(self._org, source, target):
+            raise CommunicationDenied
+        return source, target
+
+    def _find_by_key(self, request: DelegationRequest, keyed: list[Row], task_hash: str, now: int) -> Delegation | None:
+        """What was begun under the key, if that was not too long ago. (One that has failed has given its key back.)"""
+        if request.key is None or not keyed:
+            return None
+        content_hash, created_at, *row = keyed[0]
+        if not rules.is_key_valid(created_at, now, self._limits):
+            return None
+        if content_hash != _key_content(request.target_id, task_hash):
+            raise MessageIdReused(message_id=request.key)
+        return Delegation.from_row(row)
+
+    def _load_lineage(
+        self, source: Workspace, request: DelegationRequest
+    ) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
+        """The delegations that the caller is at work for, its own first, and how many it has open below that. What it
+        says of it counts only if that is in its inbox. What is begun once more stands below what it stood below, if
+        that has not ended."""
+        if request.retry_of is not None:
+            return (yield from self._load_retry_lineage(source.org_id, request.retry_of))
+        cause = yield from self._messages.chains.find_cause(source.id, request.cause_id)
+        if cause is None:
+            return [], 0
+        own = {"org_id": source.org_id}
+        delegations, parents = yield RequestBatch(
+            [
+                ReadQuery("delegation", {**own, "id": cause.id}),
+                ReadQuery("delegation_of_result", {"result_id": cause.id, "source_id": source.id}),
+            ]
+        )
+        parent_id = parents[0][0] if parents else None
+        if delegations and Delegation.from_row(delegations[0]).target_id == source.id:
+            parent_id = cause.id
+        if parent_id is None:
+            return [], 0
+        return (yield from _read_lineage(source.org_id, parent_id))
+
+    def _load_retry_lineage(
+        self, org_id: str, retry_of: str
+    ) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
+        for row in (yield from load_delegations(org_id, [retry_of])):
+            if row.parent_id is not None:
+                lineage, children = yield from _read_lineage(org_id, row.parent_id)
+                if lineage and lineage[0].open:
+                    return lineage, children
+        return [], 0
+
+    def _initial_triggers(self, target: Workspace) -> Generator[StepRequest, Any, tuple[Any, ...]]:
+        """What happens to it in the moment it begins."""
+        ahead = 0
+        if target.delivery_mode == PUSH:
+            inbox = yield from load_inbox(target.id)
+            ahead = (yield CurrentNumber("last_inbound", target.id)) - inbox.acked_no - inbox.acked_above
+        active, capacity = self._org.last_heartbeat(target.id).active_tasks, target.max_concurrent_tasks
+        return rules.initial_triggers(
+            target.delivery_mode, target.status, active=active, capacity=capacity, ahead=ahead
+        )
+
+    def _reject(
+        self, source: Workspace, request: DelegationRequest, rejection: GuardRejection, lineage: list[Ancestor]
+    ) -> WriteSet[Any]:
+        """A guard has refused: people see it too."""
+        payload = DelegationRefusedPayload(
+            target_id=request.target_id,
+            task_preview=rules.truncate_utf8(request.task, rules.TASK_PREVIEW),
+            limit=rejection.limit,
+            use=rejection.use,
+            most=rejection.most,
+            remedy=rejection.remedy,
+            parent_id=lineage[0].id if lineage else None,
+        )
+        event = JournalEvent(
+            rules.REFUSED, source.id, "refusal", source.id, 0, msgspec.json.encode(payload), self._clock.now()
+        )
+        kind = DelegationCycle if rejection.limit == "cycle" else DelegationLimit
+        error = kind(**msgspec.structs.asdict(rejection))
+        return WriteSet(None, [], [event], (org_key(source.org_id),), error=error)  # control: refusal-event
+
+
+def _read_lineage(org_id: str, parent_id: str) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
+    own = {"org_id": org_id}
+    rows, child_counts = yield RequestBatch(
+        [
+            ReadQuery("delegation_lineage", {**own, "id": parent_id}),
+            ReadQuery("delegation_children", {**own, "parent_id": parent_id}),
+        ]
+    )
+    return [Ancestor(*row) for row in rows], child_counts[0][0]
+
+
+def _key_content(target_id: str, task_hash: str) -> str:
+    """What tells a repetition under a key from another request."""
+    return f"{target_id} {task_hash}"

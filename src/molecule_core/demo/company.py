@@ -10,14 +10,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from molecule_core.demo.model import Checks, Craft, Plan, Seat
-from molecule_core.demo.reading import ANY_NUMBER, words_of
-from molecule_core.ground.errors import BadSettings, MoleculeError
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import clean_line, clean_name
+from molecule_core.common.errors import BadSettings, MoleculeError
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import validate_line, validate_name
+from molecule_core.demo.model import Checks, DemoSeat, DemoSkill, Plan
+from molecule_core.demo.text_analysis import ANY_NUMBER, split_words
 
 # Each seat is a process of some 30 MB: a demo should fit on a small machine.
-MOST_SEATS = 50
+MAX_SEATS = 50
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _PLACEHOLDERS = ("{thing}", "{things}")
 _GUIDE = "docs/demo.md shows what such a file may hold"
@@ -30,31 +30,31 @@ class Company(Struct, frozen=True, forbid_unknown_fields=True):
     """A company as its file tells it: a name, and the seats at the top of its tree."""
 
     name: str
-    seat: tuple[Seat, ...]
+    seat: tuple[DemoSeat, ...]
 
 
-class Place(NamedTuple):
+class PlacedSeat(NamedTuple):
     """A seat and where it stands in the tree."""
 
     path: SeatPath
-    seat: Seat
+    seat: DemoSeat
 
 
-def places(company: Company) -> list[Place]:
+def list_seats(company: Company) -> list[PlacedSeat]:
     """All seats, those above before those below."""
-    return list(_below((), company.seat))
+    return list(_iter_seats((), company.seat))
 
 
-def _below(above: SeatPath, seats: tuple[Seat, ...]) -> Iterator[Place]:
+def _iter_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...]) -> Iterator[PlacedSeat]:
     for seat in seats:
-        path = (*above, seat.name)
-        yield Place(path, seat)
-        yield from _below(path, seat.seat)
+        path = (*parent_path, seat.name)
+        yield PlacedSeat(path, seat)
+        yield from _iter_seats(path, seat.seat)
 
 
 def packaged_company() -> Company:
     """The company that comes with Molecule."""
-    return _read("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
+    return _parse_company("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
 
 
 def read_company(file: Path) -> Company:
@@ -63,12 +63,12 @@ def read_company(file: Path) -> Company:
         content = file.read_bytes()
     except OSError as error:
         raise BadSettings(reason=f"the company file {file} cannot be read: {error.strerror}") from None
-    return _read(str(file), content)
+    return _parse_company(str(file), content)
 
 
-def _read(where: str, content: bytes) -> Company:
+def _parse_company(where: str, content: bytes) -> Company:
     try:
-        return _checked(msgspec.convert(tomllib.loads(content.decode()), Company))
+        return _check_company(msgspec.convert(tomllib.loads(content.decode()), Company))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(reason=f"the company file {where} is not TOML: {error}") from None
     except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
@@ -78,20 +78,20 @@ def _read(where: str, content: bytes) -> Company:
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _checked(company: Company) -> Company:
+def _check_company(company: Company) -> Company:
     """The company with clean names. Raises MoleculeError, msgspec.ValidationError."""
     limits = Limits()
-    clean = Company(clean_name(company.name, limits.name_length), _clean_seats((), company.seat, limits))
-    found = places(clean)
+    clean = Company(validate_name(company.name, limits.name_length), _clean_seats((), company.seat, limits))
+    found = list_seats(clean)
     if not found:
         raise msgspec.ValidationError("it has no seat; give it one with [[seat]]")
-    if len(found) > MOST_SEATS:
-        raise msgspec.ValidationError(f"it has {len(found)} seats, and each is a process; at most {MOST_SEATS} start")
+    if len(found) > MAX_SEATS:
+        raise msgspec.ValidationError(f"it has {len(found)} seats, and each is a process; at most {MAX_SEATS} start")
     return clean
 
 
-def _clean_seats(above: SeatPath, seats: tuple[Seat, ...], limits: Limits) -> tuple[Seat, ...]:
-    clean = tuple(_clean_seat(above, seat, limits) for seat in seats)
+def _clean_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...], limits: Limits) -> tuple[DemoSeat, ...]:
+    clean = tuple(_clean_seat(parent_path, seat, limits) for seat in seats)
     names = [seat.name for seat in clean]
     for name in names:
         if names.count(name) > 1:
@@ -99,18 +99,18 @@ def _clean_seats(above: SeatPath, seats: tuple[Seat, ...], limits: Limits) -> tu
     return clean
 
 
-def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
-    name = clean_name(seat.name, limits.name_length)
-    path = (*above, name)
+def _clean_seat(parent_path: SeatPath, seat: DemoSeat, limits: Limits) -> DemoSeat:
+    name = validate_name(seat.name, limits.name_length)
+    path = (*parent_path, name)
     if len(path) > limits.tree_depth:
         raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
-    role = clean_line(seat.role, limits.short_text_length, f"the role of {name!r}")
-    if fault := _fault_of(seat) or _fault_of_host(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
+    role = validate_line(seat.role, limits.short_text_length, f"the role of {name!r}")
+    if fault := _seat_fault(seat) or _host_fault(seat) or next(filter(None, map(_skill_fault, seat.craft)), ""):
         raise msgspec.ValidationError(f"the seat {' / '.join(path)} {fault}")
     return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_seats(path, seat.seat, limits))
 
 
-def _fault_of(seat: Seat) -> str:
+def _seat_fault(seat: DemoSeat) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
     if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
@@ -124,26 +124,28 @@ def _fault_of(seat: Seat) -> str:
     return ""
 
 
-def _fault_of_host(seat: Seat) -> str:
+def _host_fault(seat: DemoSeat) -> str:
     if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
         return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
     if seat.prompt and seat.host in ("mcp", "stdout"):
         return "has a prompt, which is told beside an agent without such a host; leave its prompt away"
     if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):
         return "asks for leave, which only a specialist without a host does; leave its asks_before away"
-    wordless = [word for word in seat.asks_before if not words_of(word)]
+    wordless = [word for word in seat.asks_before if not split_words(word)]
     return f"asks before {wordless[0]!r}, which is no word" if wordless else ""
 
 
-def _fault_of_craft(craft: Craft) -> str:
-    if isinstance(craft, Checks):
-        for item in craft.items:
+def _skill_fault(skill: DemoSkill) -> str:
+    if isinstance(skill, Checks):
+        for item in skill.items:
             if bool(item.when) == bool(item.unless):
                 return f"has a check {item.say!r} that needs either `when` or `unless`"
-            if wordless := [word for word in (*item.when, *item.unless) if word != ANY_NUMBER and not words_of(word)]:
+            if wordless := [
+                word for word in (*item.when, *item.unless) if word != ANY_NUMBER and not split_words(word)
+            ]:
                 return f"has a check {item.say!r} for {wordless[0]!r}, which is no word"
-    if isinstance(craft, Plan):
-        for step in craft.steps:
+    if isinstance(skill, Plan):
+        for step in skill.steps:
             if unknown := [each for each in _PLACEHOLDER.findall(step) if each not in _PLACEHOLDERS]:
                 return f"has a step with {unknown[0]}; steps know {' and '.join(_PLACEHOLDERS)}"
     return ""

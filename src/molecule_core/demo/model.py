@@ -14,13 +14,13 @@ Days = Annotated[float, Meta(ge=0, le=10_000)]
 # -- crafts: what an agent makes of a text -----------------------------------------------------------------------------
 
 
-class CraftOf(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
+class BaseSkill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
     """A way to answer a text. `title` stands above what it says."""
 
     title: Line
 
 
-class Topics(CraftOf, frozen=True):
+class Topics(BaseSkill, frozen=True):
     """What the text is about, at most `most` things."""
 
     most: Annotated[int, Meta(ge=1, le=20)] = 5
@@ -34,32 +34,32 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True):
     unless: tuple[Word, ...] = ()
 
 
-class Checks(CraftOf, frozen=True):
+class Checks(BaseSkill, frozen=True):
     """Rules held against the text."""
 
     items: Annotated[tuple[Check, ...], Meta(min_length=1, max_length=100)]
 
 
-class Estimate(CraftOf, frozen=True):
+class Estimate(BaseSkill, frozen=True):
     """Days for the things that the text names; `otherwise` if it names none that is in the table."""
 
     days: Annotated[dict[Word, Days], Meta(min_length=1, max_length=100)]
     otherwise: Days = 1.0
 
 
-class Plan(CraftOf, frozen=True):
+class Plan(BaseSkill, frozen=True):
     """Steps. In each, `{thing}` stands for the first thing that the text is about, `{things}` for all of them."""
 
     steps: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=20)]
 
 
-Craft = Topics | Checks | Estimate | Plan
+DemoSkill = Topics | Checks | Estimate | Plan
 
 
 # -- seats -------------------------------------------------------------------------------------------------------------
 
 
-class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DemoSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it.
     `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP; with `stdout` it
     only prints; with `push` it asks for nothing, and its messages are brought to it; with `agent` it is an agent of our
@@ -79,17 +79,17 @@ class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stumbles: bool = False
     asks_before: tuple[Word, ...] = ()
     prompt: str = ""
-    craft: tuple[Craft, ...] = ()
-    seat: "tuple[Seat, ...]" = ()
+    craft: tuple[DemoSkill, ...] = ()
+    seat: "tuple[DemoSeat, ...]" = ()
 
 
-class Posting(Struct, frozen=True):
+class SeatAssignment(Struct, frozen=True):
     """All that the agent of a seat is told when it starts."""
 
     url: str
     workspace_id: str
     token: str
-    seat: Seat
+    seat: DemoSeat
     folder: str = ""
     """Where it may keep what it must know in its next life."""
 
@@ -97,17 +97,17 @@ class Posting(Struct, frozen=True):
 # -- what an agent hears -----------------------------------------------------------------------------------------------
 
 
-class Peer(Struct, frozen=True):
+class DemoPeer(Struct, frozen=True):
     """A workspace one may talk to. `words`: the stems of what it says of itself; without skills it is asked nothing."""
 
     id: str
     name: str
     place: Literal["above", "beside", "below"]
-    skilled: bool = True
-    words: frozenset[str] = frozenset()
+    has_skills: bool = True
+    stems: frozenset[str] = frozenset()
 
 
-class Approval(Struct, frozen=True, kw_only=True):
+class DemoApproval(Struct, frozen=True, kw_only=True):
     """An approval, as a message or the server tells of it. `revision`, `action_hash`: what exactly is asked for.
     `by`, `note`: who has decided, and what they said."""
 
@@ -119,12 +119,12 @@ class Approval(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether nothing is decided."""
         return self.status in ("pending", "info_requested")
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class DemoMessage(Struct, frozen=True, kw_only=True):
     """A message as it was handed out. `sender` is a workspace's id, or None for a person; `handle` names it in an
     answer, if it has such a name.
 
@@ -138,10 +138,10 @@ class Message(Struct, frozen=True, kw_only=True):
     handle: str = ""
     delegation_id: str = ""
     is_result: bool = False
-    failed: bool = False
+    is_failed: bool = False
     wants_answer: bool = True
-    approval: Approval | None = None
-    to_decide: bool = False
+    approval: DemoApproval | None = None
+    needs_decision: bool = False
 
     @property
     def is_delegated(self) -> bool:
@@ -152,14 +152,14 @@ class Message(Struct, frozen=True, kw_only=True):
 # -- what it does ------------------------------------------------------------------------------------------------------
 
 
-class Work(Struct, frozen=True):
+class WorkAction(Struct, frozen=True):
     """Takes a moment over something, in sight of everybody."""
 
     seconds: float
     task: str
 
 
-class Say(Struct, frozen=True):
+class SayAction(Struct, frozen=True):
     """Writes to the user. The same key is one effect. `answers`: the message that it is about; `progress`: it is not
     answered by this yet."""
 
@@ -169,14 +169,14 @@ class Say(Struct, frozen=True):
     progress: bool = False
 
 
-class Answer(Struct, frozen=True):
+class AnswerAction(Struct, frozen=True):
     """Answers a peer. A second answer to the same message is the first one."""
 
-    message: Message
+    message: DemoMessage
     text: str
 
 
-class Delegate(Struct, frozen=True):
+class DelegateAction(Struct, frozen=True):
     """Gives work to a peer, as part of what `about` asks for. The same key is one delegation."""
 
     to: str
@@ -185,7 +185,7 @@ class Delegate(Struct, frozen=True):
     about: str
 
 
-class Report(Struct, frozen=True):
+class ReportAction(Struct, frozen=True):
     """Says how far the work on a delegation is. If it gets lost, the next one makes up for it."""
 
     delegation_id: str
@@ -193,13 +193,13 @@ class Report(Struct, frozen=True):
     percent: int
 
 
-class Ack(Struct, frozen=True):
+class AckAction(Struct, frozen=True):
     """Says that a message is handled."""
 
-    message: Message
+    message: DemoMessage
 
 
-class Ask(Struct, frozen=True):
+class AskApprovalAction(Struct, frozen=True):
     """Asks for leave to do something, as part of what the request `about` asks for. The same key is one approval: who
     asks again is told how it stands."""
 
@@ -210,24 +210,35 @@ class Ask(Struct, frozen=True):
     about: str
 
 
-class PassOn(Struct, frozen=True):
+class EscalateAction(Struct, frozen=True):
     """Leaves a decision to the next one above."""
 
-    approval: Approval
+    approval: DemoApproval
     note: str
 
 
-class Use(Struct, frozen=True):
+class UseApprovalAction(Struct, frozen=True):
     """Says that one does now what was approved."""
 
-    approval: Approval
+    approval: DemoApproval
 
 
-class TakeBack(Struct, frozen=True):
+class WithdrawAction(Struct, frozen=True):
     """Wants leave no more."""
 
-    approval: Approval
+    approval: DemoApproval
     note: str
 
 
-Action = Work | Say | Answer | Delegate | Report | Ack | Ask | PassOn | Use | TakeBack
+Action = (
+    WorkAction
+    | SayAction
+    | AnswerAction
+    | DelegateAction
+    | ReportAction
+    | AckAction
+    | AskApprovalAction
+    | EscalateAction
+    | UseApprovalAction
+    | WithdrawAction
+)

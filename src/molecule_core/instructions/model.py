@@ -4,11 +4,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-DEFAULTS = ""
+BUILT_IN_ORG = ""
 """The organisation of the templates that come with Molecule."""
 
 
-class Form(StrEnum):
+class Verbosity(StrEnum):
     """How much is said: all of it; what an agent needs that knows the rest; the same, and what has changed."""
 
     FULL = "full"
@@ -16,7 +16,7 @@ class Form(StrEnum):
     DELTA = "delta"
 
 
-class Seat(Struct, frozen=True, cache_hash=True):
+class AgentProfile(Struct, frozen=True, cache_hash=True):
     """The agent that is spoken to. `template_id`: the workspace's own choice; None: its runtime's. `tools`: bare names
     that its card says, in the registry's order; `known_tools` False: its card says nothing of tools. `command_line`: it
     is a program behind a bridge, which answers by a command."""
@@ -26,11 +26,11 @@ class Seat(Struct, frozen=True, cache_hash=True):
     runtime: str
     template_id: str | None
     tools: tuple[str, ...]
-    known_tools: bool
-    command_line: bool = False
+    has_tool_list: bool
+    answers_by_command: bool = False
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class MessageContext(Struct, frozen=True, kw_only=True):
     """What is true of one message. All text; empty: unknown, or there is none. `arrival_workspace_id`: which seat the
     message came to, where the process sits in several. `reminder`: it was handed over before, and not answered."""
 
@@ -50,7 +50,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     reminder: bool = False
 
 
-class Choice(Struct, frozen=True, cache_hash=True):
+class TemplateVersionRef(Struct, frozen=True, cache_hash=True):
     """A version of a template. `org_id`: whose row it is; empty: one that comes with Molecule."""
 
     template_id: str
@@ -63,12 +63,12 @@ class Choice(Struct, frozen=True, cache_hash=True):
         return f"{self.template_id}@{self.version}"
 
 
-class Rendered(Struct, frozen=True):
+class RenderedText(Struct, frozen=True):
     """What is said with one message. `reply_via` is spelled as the runtime does, `available_tools` are bare names.
     `tokens` is an estimate."""
 
-    choice: Choice
-    form: Form
+    template_ref: TemplateVersionRef
+    verbosity: Verbosity
     text: str
     reply_via: str
     docs_url: str
@@ -77,7 +77,7 @@ class Rendered(Struct, frozen=True):
     tokens: int
 
 
-class Parts(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class TemplateContent(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a template says by itself; the rest it has from the one it extends. `tools` and `lines` add, all else
     replaces. `lines` and `blocks` are texts of the template language.
 
@@ -92,16 +92,16 @@ class Parts(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     blocks: dict[str, str] = {}
 
 
-THE_RUNTIMES = ""
+RUNTIME_DEFAULT = ""
 """Extended instead of one template by its name: the one of the workspace's runtime."""
 
 
-class Draft(Struct, frozen=True):
+class TemplateDraft(Struct, frozen=True):
     """What somebody wishes a template to be."""
 
-    parts: Parts
+    parts: TemplateContent
     runtime: str = ""
-    extends: str | None = THE_RUNTIMES
+    extends: str | None = RUNTIME_DEFAULT
     note: str | None = None
 
 
@@ -115,18 +115,18 @@ class Template(Struct, frozen=True):
     version: int
     runtime: str
     extends: str | None
-    parts: Parts
+    parts: TemplateContent
     note: str | None
     created_at: int
     created_by: str
 
     @property
-    def choice(self) -> Choice:
+    def ref(self) -> TemplateVersionRef:
         """How others name it."""
-        return Choice(self.id, self.version, self.org_id)
+        return TemplateVersionRef(self.id, self.version, self.org_id)
 
 
-class InForce(Struct, frozen=True):
+class ActiveVersion(Struct, frozen=True):
     """Which version of a template is spoken with since when (microseconds), in the order of the columns; `canary` is
     another one, which gets `percent` of the messages. `removed_at`: the organisation has it no more."""
 

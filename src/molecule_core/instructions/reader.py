@@ -4,53 +4,57 @@ from collections.abc import Iterable
 
 import msgspec
 
-from molecule_core.instructions.catalogue import Catalogue
-from molecule_core.instructions.model import InForce, Parts, Template
+from molecule_core.instructions.catalogue import TemplateCatalogue
+from molecule_core.instructions.model import ActiveVersion, Template, TemplateContent
+from molecule_core.store.cache_sync import BatchReader, SyncedCache
 from molecule_core.store.database import Row, Store
-from molecule_core.store.mirrors import Mirror, Reads
 
 
 class InstructionReader:
     """What others may know of templates."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.choice = catalogue.choice
-        self.own = catalogue.own
-        self.find = catalogue.find
-        self.version = catalogue.version
-        self.versions = catalogue.versions
-        self.all_in_force = catalogue.all_in_force
+    def __init__(self, catalogue: TemplateCatalogue) -> None:
+        self.active_version = catalogue.active_version
+        self.own_active_version = catalogue.own_active_version
+        self.find_active_template = catalogue.find_active_template
+        self.find_version = catalogue.find_version
+        self.list_versions = catalogue.list_versions
+        self.active_templates = catalogue.active_templates
 
 
-async def load_catalogue(store: Store, catalogue: Catalogue) -> None:
+async def load_catalogue(store: Store, catalogue: TemplateCatalogue) -> None:
     """Fills the catalogue from the store, at start."""
-    templates = [_template(row) for row in await store.rows("all_templates", {})]
-    catalogue.put(templates, [InForce(*row) for row in await store.rows("all_template_choices", {})])
+    templates = [_template_from_row(row) for row in await store.rows("all_templates", {})]
+    catalogue.put_versions(templates, [ActiveVersion(*row) for row in await store.rows("all_template_choices", {})])
 
 
-class TemplateMirror(Mirror):
+class TemplateCacheSync(SyncedCache):
     """Keeps the catalogue current where other processes change the store too."""
 
     KINDS = ("template",)
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: TemplateCatalogue) -> None:
         self._catalogue = catalogue
 
-    async def load(self, read: Reads, _kind: str, keys: list[str]) -> Iterable[str]:
+    async def load(self, read: BatchReader, _kind: str, keys: list[str]) -> Iterable[str]:
         """What another process has changed. Nobody waits for it: it is in force with the next message."""
-        wishes = [{"id": key} for key in keys]
-        templates = [_template(row) for rows in await read("templates_by_id", wishes) for row in rows]
-        choices = [InForce(*row) for rows in await read("template_choices_by_id", wishes) for row in rows]
-        self._catalogue.put(templates, choices)
+        query_params = [{"id": key} for key in keys]
+        templates = [_template_from_row(row) for rows in await read("templates_by_id", query_params) for row in rows]
+        active_versions = [
+            ActiveVersion(*row) for rows in await read("template_choices_by_id", query_params) for row in rows
+        ]
+        self._catalogue.put_versions(templates, active_versions)
         return ()
 
-    async def load_all(self, read: Reads) -> None:
+    async def load_all(self, read: BatchReader) -> None:
         """Everything: more has changed than is noted."""
-        templates = [_template(row) for row in (await read("all_templates", [{}]))[0]]
-        self._catalogue.put(templates, [InForce(*row) for row in (await read("all_template_choices", [{}]))[0]])
+        templates = [_template_from_row(row) for row in (await read("all_templates", [{}]))[0]]
+        self._catalogue.put_versions(
+            templates, [ActiveVersion(*row) for row in (await read("all_template_choices", [{}]))[0]]
+        )
 
 
-def _template(row: Row) -> Template:
+def _template_from_row(row: Row) -> Template:
     org_id, id_, version, runtime, extends, parts, note, created_at, created_by = row
-    said = msgspec.json.decode(parts, type=Parts)
-    return Template(org_id, id_, version, runtime, extends, said, note, created_at, created_by)
+    content = msgspec.json.decode(parts, type=TemplateContent)
+    return Template(org_id, id_, version, runtime, extends, content, note, created_at, created_by)

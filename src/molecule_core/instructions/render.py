@@ -15,25 +15,34 @@ from typing import Any
 
 from msgspec import Struct
 
-from molecule_core.ground.limits import Limits
-from molecule_core.instructions import rules, syntax
-from molecule_core.instructions.catalogue import Catalogue
-from molecule_core.instructions.model import Choice, Facts, Form, Rendered, Seat
-from molecule_core.instructions.script import SLOTS, Scene, Script, Slot, TooMuch, Wrong, picker
-from molecule_core.wire.cards import DECIDE_COMMAND, REPLY_COMMAND
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import rules
+from molecule_core.instructions.catalogue import TemplateCatalogue
+from molecule_core.instructions.language import ast
+from molecule_core.instructions.language.compiler import (
+    VALUE_PLACEHOLDERS,
+    CompiledTemplate,
+    RenderContext,
+    TemplateError,
+    TemplateTooLarge,
+    ValuePlaceholder,
+    field_getter,
+)
+from molecule_core.instructions.model import AgentProfile, MessageContext, RenderedText, TemplateVersionRef, Verbosity
+from molecule_core.tools.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
 
 _log = logging.getLogger("molecule.instructions")
 # What is remembered at most. Beyond that all of it is made anew: a few microseconds each.
-_MOST_SEATS, _MOST_VOICES, _MOST_SKELETONS = 100_000, 4_096, 64
+_MAX_PROFILES, _MAX_PLANS, _MAX_SKELETONS = 100_000, 4_096, 64
 # A byte of UTF-8 is at least a quarter of a character: below so many nothing has to be counted.
-_WIDEST = 4
+_MAX_CHARACTER_BYTES = 4
 
 # Members of an enumeration are looked up slowly.
-_FULL, _COMPACT = Form.FULL, Form.COMPACT
+_FULL, _COMPACT = Verbosity.FULL, Verbosity.COMPACT
 
-Failed = Callable[[Seat, Choice, str], None]
+FailureListener = Callable[[AgentProfile, TemplateVersionRef, str], None]
 # Ids and times, which is what values are, are short of words: so many tokens in four characters.
-_TOKENS_OF_FOUR = 3
+_TOKENS_PER_FOUR_CHARACTERS = 3
 
 # -- a template, spoken to an agent ------------------------------------------------------------------------------------
 
@@ -42,308 +51,335 @@ class _Skeleton:
     """Words with places for the values of a message: every other of `pieces` is such a place. Most words have one,
     between two `ends`."""
 
-    __slots__ = ("ends", "length", "most", "pick", "pieces", "reply_via", "tokens")
+    __slots__ = ("ends", "length", "max_bytes", "get_values", "pieces", "reply_via", "tokens")
 
-    def __init__(self, scene: Scene, reply_via: str, most: int) -> None:
+    def __init__(self, context: RenderContext, reply_via: str, max_bytes: int) -> None:
         self.reply_via = reply_via
-        self.most = most
-        self.tokens = scene.tokens
-        self.pieces = _pieces(scene.out)
+        self.max_bytes = max_bytes
+        self.tokens = context.tokens
+        self.pieces = _split_pieces(context.out)
         names = tuple(self.pieces[1::2])
         self.length = sum(map(len, self.pieces[::2]))
         self.ends = (self.pieces[0], self.pieces[2]) if len(names) == 1 and names[0] != "attempt" else None
-        pick = picker(names)
-        self.pick: Callable[[Facts], Any] = pick  # a text where there are ends, else a tuple of texts
+        get_values = field_getter(names)
+        self.get_values: Callable[[MessageContext], Any] = (
+            get_values  # a text where there are ends, else a tuple of texts
+        )
         if self.ends is not None:
-            self.pick = attrgetter(names[0])
+            self.get_values = attrgetter(names[0])
         elif "attempt" in names:
-            self.pick = lambda facts: tuple(map(str, pick(facts)))
+            self.get_values = lambda message: tuple(map(str, get_values(message)))
 
-    def filled(self, facts: Facts) -> str:
+    def fill(self, message: MessageContext) -> str:
         """The words for one message."""
-        values = self.pick(facts)
+        values = self.get_values(message)
         joined = values if self.ends is not None else "".join(values)
-        if self.length + len(joined) > self.most:  # a byte is at least a character
-            raise TooMuch(f"its words have more than {self.most} bytes")
+        if self.length + len(joined) > self.max_bytes:  # a byte is at least a character
+            raise TemplateTooLarge(f"its words have more than {self.max_bytes} bytes")
         if self.ends is not None:
             before, after = self.ends
-            return f"{before}{joined if joined.isprintable() else harmless(joined)}{after}"
+            return f"{before}{joined if joined.isprintable() else sanitize_line(joined)}{after}"
         pieces = self.pieces.copy()
-        pieces[1::2] = values if joined.isprintable() else map(harmless, values)
+        pieces[1::2] = values if joined.isprintable() else map(sanitize_line, values)
         return "".join(pieces)  # control: values-not-parsed
 
 
-def _pieces(out: list[str]) -> list[str]:
+def _split_pieces(out: list[str]) -> list[str]:
     """What was written, so that words and places take turns, without empty lines."""
-    made: list[str] = []
+    pieces: list[str] = []
     since = 0
-    for place, each in enumerate(out):
-        if type(each) is Slot:
-            made += (_words(out[since:place]), each)
-            since = place + 1
-    made.append(_words(out[since:]))
-    made[0], made[-1] = made[0].lstrip("\n"), made[-1].rstrip()
-    return made
+    for position, each in enumerate(out):
+        if type(each) is ValuePlaceholder:
+            pieces += (_join_words(out[since:position]), each)
+            since = position + 1
+    pieces.append(_join_words(out[since:]))
+    pieces[0], pieces[-1] = pieces[0].lstrip("\n"), pieces[-1].rstrip()
+    return pieces
 
 
-def _words(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     joined = "".join(words)
     while "\n\n" in joined:
         joined = joined.replace("\n\n", "\n")
     return joined
 
 
-def harmless(value: str) -> str:
+def sanitize_line(value: str) -> str:
     """A value in one line, without what cannot be seen."""
     if value.isprintable():
         return value
     return " ".join("".join(each if each.isprintable() else " " for each in value).split())
 
 
-class _Voice:
+class _RenderPlan:
     """One version of a template, for agents of one runtime with the same tools in one organisation."""
 
-    def __init__(self, script: Script, seat: Seat, public_url: str, chain: str) -> None:
-        parts = script.parts
+    def __init__(self, template: CompiledTemplate, profile: AgentProfile, public_url: str, chain: str) -> None:
+        parts = template.parts
         url = parts.docs_url or ""
         self.docs_url = public_url + url if url.startswith("/") else url
         self.stdout_warning = parts.stdout_warning or ""
-        self._script = script
-        self._wanted = parts.reply_tool or rules.REPLY
-        self._seat = seat
-        self.tools = rules.available(seat.tools, (self._wanted, *parts.tools))
-        spelled = tuple([rules.spelled(name, seat.runtime) for name in self.tools])
+        self._template = template
+        self._preferred_reply_tool = parts.reply_tool or rules.REPLY_TOOL
+        self._profile = profile
+        self.tools = rules.usable_tools(profile.tools, (self._preferred_reply_tool, *parts.tools))
+        spelled = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
         # A template that does not know the command says to a program what it says to any agent without a tool.
-        self._by_command = seat.command_line and script.knows_command
-        ways = (REPLY_COMMAND,) if self._by_command else () if seat.known_tools else ("?",)
-        said = (chain, self.docs_url, *spelled, *ways)
-        self.facts_key = f"{rules.hash64(*said):016x}"
-        self._index = {name: (place, name, spelled[place]) for place, name in enumerate(self.tools)}
+        self._by_command = profile.answers_by_command and template.tests_command
+        reply_ways = (REPLY_COMMAND,) if self._by_command else () if profile.has_tool_list else ("?",)
+        rendered = (chain, self.docs_url, *spelled, *reply_ways)
+        self.static_key = f"{rules.hash64(*rendered):016x}"
+        self._tool_index = {name: (position, name, spelled[position]) for position, name in enumerate(self.tools)}
         # What is written for each variable; what is another with each message is a place.
-        self._said: dict[str, Any] = {**SLOTS, "docs_url": self.docs_url, "available_tools": spelled}
+        self._rendered: dict[str, Any] = {**VALUE_PLACEHOLDERS, "docs_url": self.docs_url, "available_tools": spelled}
         # A handle is of no use to an agent that cannot give it.
-        if rules.REPLY_BY_HANDLE not in self.tools and not self._by_command:
-            self._said["reply_handle"] = ""
-        self._replies: dict[str, tuple[str, str]] = {}
+        if rules.REPLY_BY_HANDLE_TOOL not in self.tools and not self._by_command:
+            self._rendered["reply_handle"] = ""
+        self._reply_tools: dict[str, tuple[str, str]] = {}
         self._full: dict[Any, _Skeleton] = {}
         self._compact: dict[Any, _Skeleton] = {}
         self._delta: dict[Any, _Skeleton] = {}
 
-    def skeleton(self, form: Form, facts: Facts) -> _Skeleton:
+    def skeleton_for(self, verbosity: Verbosity, message: MessageContext) -> _Skeleton:
         """The words for a message of this sort."""
-        script = self._script
-        if form is _FULL:
-            known, asks = self._full, script.asks_all
+        template = self._template
+        if verbosity is _FULL:
+            known, variant_key = self._full, template.full_variant_key
         else:
-            known, asks = (self._compact if form is _COMPACT else self._delta), script.asks_short
-        if script.names_files and facts.attachments:  # their names stand in it
-            return self.make(form, facts)
-        a, b, c, d, e, f = asks.pick(facts)
+            known, variant_key = (self._compact if verbosity is _COMPACT else self._delta), template.short_variant_key
+        if template.lists_attachments and message.attachments:  # their names stand in it
+            return self.build_skeleton(verbosity, message)
+        a, b, c, d, e, f = variant_key.get_values(message)
         # control: render-cache-key
-        key: Any = (facts.kind, facts.intent, facts.reminder, not a, not b, not c, not d, not e, not f)
-        if asks.more is not None:
-            key = (*key, *asks.more(facts))
+        key: Any = (message.kind, message.intent, message.reminder, not a, not b, not c, not d, not e, not f)
+        if variant_key.get_outcomes is not None:
+            key = (*key, *variant_key.get_outcomes(message))
         found = known.get(key)
         if found is None:
-            if len(known) >= _MOST_SKELETONS:
+            if len(known) >= _MAX_SKELETONS:
                 known.clear()
-            found = known[key] = self.make(form, facts)
+            found = known[key] = self.build_skeleton(verbosity, message)
         return found
 
-    def make(self, form: Form, facts: Facts) -> _Skeleton:
+    def build_skeleton(self, verbosity: Verbosity, message: MessageContext) -> _Skeleton:
         """The same, not remembered."""
-        bare, spoken = self._reply_tool(facts.kind)
-        values = dict(zip(syntax.PER_MESSAGE, _pick_all(facts), strict=True))
-        values["attempt"] = str(facts.attempt)
-        said = self._said.copy()
-        if said["reply_handle"] == "":
+        bare, spelled_name = self._reply_tool_for(message.kind)
+        values = dict(zip(ast.MESSAGE_VARIABLES, _message_values(message), strict=True))
+        values["attempt"] = str(message.attempt)
+        rendered = self._rendered.copy()
+        if rendered["reply_handle"] == "":
             values["reply_handle"] = ""
-        if facts.attachments:
-            values["attachments"] = tuple(map(harmless, facts.attachments))
-        said["attachments"] = values["attachments"]
-        values["kind"] = said["kind"] = facts.kind
-        values["intent"] = said["intent"] = facts.intent
-        values["reply_tool"], said["reply_tool"] = bare, spoken
+        if message.attachments:
+            values["attachments"] = tuple(map(sanitize_line, message.attachments))
+        rendered["attachments"] = values["attachments"]
+        values["kind"] = rendered["kind"] = message.kind
+        values["intent"] = rendered["intent"] = message.intent
+        values["reply_tool"], rendered["reply_tool"] = bare, spelled_name
         values["docs_url"], values["available_tools"] = self.docs_url, self.tools
-        limits = self._script.limits
-        scene = Scene(values, said, self._index, limits)
-        for step in self._script.steps(form, reminder=facts.reminder):
-            step(scene)
-            scene.out.append("\n")
-        return _Skeleton(scene, spoken, limits.instruction_bytes)
+        limits = self._template.limits
+        context = RenderContext(values, rendered, self._tool_index, limits)
+        for step in self._template.steps(verbosity, reminder=message.reminder):
+            step(context)
+            context.out.append("\n")
+        return _Skeleton(context, spelled_name, limits.instruction_bytes)
 
-    def _reply_tool(self, kind: str) -> tuple[str, str]:
+    def _reply_tool_for(self, kind: str) -> tuple[str, str]:
         """What answers this kind of message: bare, and as the runtime spells it."""
-        found = self._replies.get(kind)
+        found = self._reply_tools.get(kind)
         if found is None:
-            seat = self._seat
-            found = (REPLY_COMMAND, DECIDE_COMMAND if kind == rules.ASKS else REPLY_COMMAND)
+            profile = self._profile
+            found = (REPLY_COMMAND, DECIDE_COMMAND if kind == rules.APPROVAL_REQUEST_KIND else REPLY_COMMAND)
             if not self._by_command:
-                bare = rules.reply_tool(self._wanted, kind, seat.tools, known=seat.known_tools)
-                found = (bare, rules.spelled(bare, seat.runtime) if bare else "")
-            if len(self._replies) < _MOST_SKELETONS:
-                self._replies[kind] = found
+                bare = rules.choose_reply_tool(
+                    self._preferred_reply_tool, kind, profile.tools, has_tool_list=profile.has_tool_list
+                )
+                found = (bare, rules.tool_name_for(bare, profile.runtime) if bare else "")
+            if len(self._reply_tools) < _MAX_SKELETONS:
+                self._reply_tools[kind] = found
         return found
 
 
-_pick_all = picker(syntax.PER_MESSAGE)
+_message_values = field_getter(ast.MESSAGE_VARIABLES)
 
 
 # -- the renderer ------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(_MOST_SEATS)
-def seat_of(workspace_id: str, org_id: str, runtime: str, template_id: str | None, card: str | None) -> Seat:
+@lru_cache(_MAX_PROFILES)
+def agent_profile(
+    workspace_id: str, org_id: str, runtime: str, template_id: str | None, card: str | None
+) -> AgentProfile:
     """The agent of a workspace, by what is known of it; `card`: JSON. While nothing of that changes it is one object,
     which the renderer finds fastest."""
-    return Seat(workspace_id, org_id, runtime, template_id, *rules.told_by(card))
+    return AgentProfile(workspace_id, org_id, runtime, template_id, *rules.tools_from_card(card))
 
 
 class Renderer:
     """Renders for everybody. `failed`: how often a template could not be rendered; `when_failed` is told of each."""
 
-    def __init__(self, catalogue: Catalogue, *, public_url: str, limits: Limits) -> None:
+    def __init__(self, catalogue: TemplateCatalogue, *, public_url: str, limits: Limits) -> None:
         self._catalogue = catalogue
         self._public_url = public_url.rstrip("/")
         self._limits = limits
-        self._roomy = limits.instruction_bytes // _WIDEST
-        self._seen = -1
-        self._decided: dict[Seat, _Decided] = {}
-        self._of_seat: dict[tuple[Seat, Choice], _Voice] = {}
-        self._voices: dict[Any, _Voice] = {}
-        self._scripts: dict[tuple[str, str, Choice], tuple[Script, str] | Wrong] = {}
-        self.failed = 0
-        self.when_failed: Failed = lambda _seat, _choice, _reason: None
+        self._unchecked_length = limits.instruction_bytes // _MAX_CHARACTER_BYTES
+        self._seen_change_count = -1
+        self._chosen_versions: dict[AgentProfile, _ChosenVersions] = {}
+        self._plan_by_profile: dict[tuple[AgentProfile, TemplateVersionRef], _RenderPlan] = {}
+        self._plans: dict[Any, _RenderPlan] = {}
+        self._templates: dict[tuple[str, str, TemplateVersionRef], tuple[CompiledTemplate, str] | TemplateError] = {}
+        self.failure_count = 0
+        self.on_failure: FailureListener = lambda _seat, _choice, _reason: None
 
-    def choose(self, seat: Seat, activity_id: str, number: int | None = None) -> Choice:
+    def choose_version(self, profile: AgentProfile, activity_id: str, number: int | None = None) -> TemplateVersionRef:
         """The version that a message's agent is told with: always the same for the same message. `number`: the
         message's in its inbox."""
-        self._look()
-        decided = self._decided.get(seat)
-        if decided is None:
-            if len(self._decided) >= _MOST_SEATS:
-                self._decided.clear()
-            decided = self._decided[seat] = self._decide(seat)
-        if decided.canary is None:
-            return decided.base
-        tried = rules.falls_to_canary(decided.percent, decided.place, number, activity_id)
-        return decided.canary if tried else decided.base
+        self._refresh()
+        chosen = self._chosen_versions.get(profile)
+        if chosen is None:
+            if len(self._chosen_versions) >= _MAX_PROFILES:
+                self._chosen_versions.clear()
+            chosen = self._chosen_versions[profile] = self._choose_versions(profile)
+        if chosen.canary is None:
+            return chosen.base
+        canary = rules.is_in_canary_share(chosen.percent, chosen.offset, number, activity_id)
+        return chosen.canary if canary else chosen.base
 
-    def facts_key(self, seat: Seat, choice: Choice) -> str:
+    def static_key(self, profile: AgentProfile, choice: TemplateVersionRef) -> str:
         """What an agent has been told that does not change from message to message; another text: something of it is
         other now, and a delta says what."""
-        return self._voice(seat, choice).facts_key
+        return self._plan_for(profile, choice).static_key
 
-    def render(self, seat: Seat, choice: Choice, form: Form, facts: Facts) -> Rendered | None:
+    def render(
+        self, profile: AgentProfile, choice: TemplateVersionRef, verbosity: Verbosity, message: MessageContext
+    ) -> RenderedText | None:
         """The words for one message; None: there are none, and whoever counts failures was told."""
         try:
-            voice = self._of_seat.get((seat, choice)) if self._seen == self._catalogue.changes else None
-            if voice is None:
-                voice = self._voice(seat, choice)
-            skeleton = voice.skeleton(form, facts)
-            text = skeleton.filled(facts)
+            plan = (
+                self._plan_by_profile.get((profile, choice))
+                if self._seen_change_count == self._catalogue.change_count
+                else None
+            )
+            if plan is None:
+                plan = self._plan_for(profile, choice)
+            skeleton = plan.skeleton_for(verbosity, message)
+            text = skeleton.fill(message)
         except Exception as error:
-            self.broke(seat, choice, error)
+            self.record_failure(profile, choice, error)
             return None
-        if len(text) > self._roomy and self._too_long(text):  # control: text-length
-            self._fail(seat, choice, f"its words have more than {self._limits.instruction_bytes} bytes")
+        if len(text) > self._unchecked_length and self._is_too_long(text):  # control: text-length
+            self._report_failure(profile, choice, f"its words have more than {self._limits.instruction_bytes} bytes")
             return None
-        return Rendered(
+        return RenderedText(
             choice,
-            form,
+            verbosity,
             text,
             skeleton.reply_via,
-            voice.docs_url,
-            voice.stdout_warning,
-            voice.tools,
-            skeleton.tokens + (len(text) - skeleton.length) * _TOKENS_OF_FOUR // 4,
+            plan.docs_url,
+            plan.stdout_warning,
+            plan.tools,
+            skeleton.tokens + (len(text) - skeleton.length) * _TOKENS_PER_FOUR_CHARACTERS // 4,
         )
 
-    def anew(self, seat: Seat, choice: Choice, form: Form, facts: Facts) -> str:
+    def render_uncached(
+        self, profile: AgentProfile, choice: TemplateVersionRef, verbosity: Verbosity, message: MessageContext
+    ) -> str:
         """The same words, put together as if no message had come before."""
-        return self._voice(seat, choice).make(form, facts).filled(facts)
+        return self._plan_for(profile, choice).build_skeleton(verbosity, message).fill(message)
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """All that is remembered is made anew."""
-        self._decided.clear()
-        self._of_seat.clear()
-        self._voices.clear()
-        self._scripts.clear()
+        self._chosen_versions.clear()
+        self._plan_by_profile.clear()
+        self._plans.clear()
+        self._templates.clear()
 
-    def _look(self) -> None:
-        if self._seen != self._catalogue.changes:
-            self._seen = self._catalogue.changes
-            self.forget()
+    def _refresh(self) -> None:
+        if self._seen_change_count != self._catalogue.change_count:
+            self._seen_change_count = self._catalogue.change_count
+            self.clear_caches()
 
-    def _too_long(self, text: str) -> bool:
+    def _is_too_long(self, text: str) -> bool:
         return len(text.encode("utf-8", "surrogatepass")) > self._limits.instruction_bytes
 
-    def broke(self, seat: Seat, choice: Choice | None, error: Exception) -> None:
+    def record_failure(self, profile: AgentProfile, choice: TemplateVersionRef | None, error: Exception) -> None:
         """Nothing can be said with a message. `choice`: None where none could be made."""
-        wanted = choice or Choice(seat.template_id or rules.default_of(seat.runtime), 0, seat.org_id)
-        self._fail(seat, wanted, str(error) if isinstance(error, TooMuch) else f"{type(error).__name__}: {error}")
+        ref = choice or TemplateVersionRef(
+            profile.template_id or rules.default_template_id(profile.runtime), 0, profile.org_id
+        )
+        self._report_failure(
+            profile, ref, str(error) if isinstance(error, TemplateTooLarge) else f"{type(error).__name__}: {error}"
+        )
 
-    def _fail(self, seat: Seat, choice: Choice, reason: str) -> None:
-        self.failed += 1
+    def _report_failure(self, profile: AgentProfile, choice: TemplateVersionRef, reason: str) -> None:
+        self.failure_count += 1
         try:
-            self.when_failed(seat, choice, reason)
+            self.on_failure(profile, choice, reason)
         except Exception:  # whoever is told of failures must not make another one of them
             _log.exception("that the template %s failed could not be told", choice.name)
 
-    def _decide(self, seat: Seat) -> "_Decided":
-        for template_id in (seat.template_id, rules.default_of(seat.runtime), rules.GENERIC):
-            choice = self._catalogue.choice(seat.org_id, template_id) if template_id else None
-            base = None if choice is None else self._catalogue.version(choice.org_id, choice.id, choice.version)
+    def _choose_versions(self, profile: AgentProfile) -> "_ChosenVersions":
+        for template_id in (profile.template_id, rules.default_template_id(profile.runtime), rules.GENERIC_TEMPLATE):
+            choice = self._catalogue.active_version(profile.org_id, template_id) if template_id else None
+            base = None if choice is None else self._catalogue.find_version(choice.org_id, choice.id, choice.version)
             if choice is None or base is None:
                 continue
-            tried = self._catalogue.version(choice.org_id, choice.id, choice.canary) if choice.canary else None
-            place = rules.hash64(seat.workspace_id, choice.id, str(choice.canary))
-            return _Decided(base.choice, tried.choice if tried else None, choice.percent, place)
+            canary = self._catalogue.find_version(choice.org_id, choice.id, choice.canary) if choice.canary else None
+            position = rules.hash64(profile.workspace_id, choice.id, str(choice.canary))
+            return _ChosenVersions(base.ref, canary.ref if canary else None, choice.percent, position)
         raise LookupError("there is no template at all")
 
-    def _voice(self, seat: Seat, choice: Choice) -> _Voice:
-        self._look()
-        found = self._of_seat.get((seat, choice))
+    def _plan_for(self, profile: AgentProfile, choice: TemplateVersionRef) -> _RenderPlan:
+        self._refresh()
+        found = self._plan_by_profile.get((profile, choice))
         if found is None:
-            if len(self._of_seat) >= _MOST_SEATS:
-                self._of_seat.clear()
-            found = self._of_seat[seat, choice] = self._shared_voice(seat, choice)
+            if len(self._plan_by_profile) >= _MAX_PROFILES:
+                self._plan_by_profile.clear()
+            found = self._plan_by_profile[profile, choice] = self._shared_plan(profile, choice)
         return found
 
-    def _shared_voice(self, seat: Seat, choice: Choice) -> _Voice:
-        key = (seat.org_id, choice, seat.runtime, seat.tools, seat.known_tools, seat.command_line)
-        found = self._voices.get(key)
+    def _shared_plan(self, profile: AgentProfile, choice: TemplateVersionRef) -> _RenderPlan:
+        key = (
+            profile.org_id,
+            choice,
+            profile.runtime,
+            profile.tools,
+            profile.has_tool_list,
+            profile.answers_by_command,
+        )
+        found = self._plans.get(key)
         if found is None:
-            if len(self._voices) >= _MOST_VOICES:
-                self._voices.clear()
-            script, chain = self._script(seat, choice)
-            found = self._voices[key] = _Voice(script, seat, self._public_url, chain)
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            template, chain = self._compiled_template(profile, choice)
+            found = self._plans[key] = _RenderPlan(template, profile, self._public_url, chain)
         return found
 
-    def _script(self, seat: Seat, choice: Choice) -> tuple[Script, str]:
+    def _compiled_template(self, profile: AgentProfile, choice: TemplateVersionRef) -> tuple[CompiledTemplate, str]:
         """What a version says with those it extends, and their names."""
-        org_id, default_id = seat.org_id, rules.default_of(seat.runtime)
-        found = self._scripts.get((org_id, default_id, choice))
+        org_id, default_id = profile.org_id, rules.default_template_id(profile.runtime)
+        found = self._templates.get((org_id, default_id, choice))
         if found is None:
-            leaf = self._catalogue.exactly(choice)
+            leaf = self._catalogue.find_by_ref(choice)
             if leaf is None:
                 raise LookupError(f"{choice.name} is not there any more")
-            templates, _ = rules.chain(leaf, lambda id_: self._catalogue.find(org_id, id_), default_id=default_id)
-            told = " ".join(f"{each.org_id}/{each.choice.name}" for each in templates)
+            templates, _ = rules.inheritance_chain(
+                leaf, lambda id_: self._catalogue.find_active_template(org_id, id_), default_id=default_id
+            )
+            template_names = " ".join(f"{each.org_id}/{each.ref.name}" for each in templates)
             try:
-                found = (Script(rules.merged(templates), self._limits), told)
-            except Wrong as wrong:  # found once, not with each message anew
-                found = wrong
-            self._scripts[org_id, default_id, choice] = found
-        if isinstance(found, Wrong):
+                found = (CompiledTemplate(rules.merge_content(templates), self._limits), template_names)
+            except TemplateError as error:  # found once, not with each message anew
+                found = error
+            self._templates[org_id, default_id, choice] = found
+        if isinstance(found, TemplateError):
             raise found.with_traceback(None)
         return found
 
 
-class _Decided(Struct, frozen=True):
+class _ChosenVersions(Struct, frozen=True):
     """Which versions an agent is told with."""
 
-    base: Choice
-    canary: Choice | None
+    base: TemplateVersionRef
+    canary: TemplateVersionRef | None
     percent: int
-    place: int
+    offset: int

@@ -6,75 +6,77 @@ from hashlib import blake2b
 
 import msgspec
 
-from molecule_core.instructions.model import THE_RUNTIMES, Parts, Template
-from molecule_core.wire.cards import has_command_line, tools_of
-from molecule_core.wire.inbox import APPROVALS
-from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import Runtime, runtime_named, tool_name
+from molecule_core.instructions.model import RUNTIME_DEFAULT, Template, TemplateContent
+from molecule_core.tools.agent_cards import declared_tools, has_command_line
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.spec import Runtime, runtime_for_name, tool_name
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
 
-CLAUDE_CODE, CODEX, GENERIC = "claude-code-default", "codex-default", "generic-mcp-default"
-_DEFAULT_OF = {Runtime.CLAUDE_CODE: CLAUDE_CODE, Runtime.CODEX: CODEX}
-DEFAULT_IDS = (CLAUDE_CODE, CODEX, GENERIC)
-INLINE = "workspace:"
+CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE = "claude-code-default", "codex-default", "generic-mcp-default"
+_DEFAULT_TEMPLATE_IDS = {Runtime.CLAUDE_CODE: CLAUDE_CODE_TEMPLATE, Runtime.CODEX: CODEX_TEMPLATE}
+DEFAULT_IDS = (CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE)
+WORKSPACE_TEMPLATE_PREFIX = "workspace:"
 """How the template of one workspace alone begins; the workspace's id follows."""
 
-OPENING = "reminder"
-FULL = ("reply", "silence", "tools", "files", "docs")
-CLOSING = "message"
-COMPACT, DELTA = "compact", "delta"
-BLOCKS = (OPENING, *FULL, CLOSING, COMPACT, DELTA)
+OPENING_BLOCK = "reminder"
+FULL_BLOCKS = ("reply", "silence", "tools", "files", "docs")
+CLOSING_BLOCK = "message"
+COMPACT_BLOCK, DELTA_BLOCK = "compact", "delta"
+BLOCKS = (OPENING_BLOCK, *FULL_BLOCKS, CLOSING_BLOCK, COMPACT_BLOCK, DELTA_BLOCK)
 """The named texts of a template. The full form: those of FULL, then the lines, then CLOSING, which is about the one
 message: what stays the same comes first, for the caches of prompts."""
-NEEDED = ("reply", COMPACT)
+REQUIRED_BLOCKS = ("reply", COMPACT_BLOCK)
 """What a template that extends nothing must say."""
 
-REPLY, REPLY_BY_HANDLE, WRITE_TO_USER = "reply_to_workspace", "reply", "send_message_to_user"
-DECIDE, (ASKS, _) = "decide_approval", APPROVALS
+REPLY_TOOL, REPLY_BY_HANDLE_TOOL, WRITE_TO_USER_TOOL = "reply_to_workspace", "reply", "send_message_to_user"
+DECIDE_TOOL, (APPROVAL_REQUEST_KIND, _) = "decide_approval", APPROVAL_KINDS
 """What decides on an approval, and the kind of message that no other tool answers."""
 # Tools of which instructions may speak. Some of them are younger than the registry in which this was written.
 KNOWN_TOOLS = tuple(
-    dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE, "decline", "present_options", DECIDE))
+    dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE_TOOL, "decline", "present_options", DECIDE_TOOL))
 )
-MOST_TOOLS = 64
+MAX_TOOLS = 64
 """Tools that are spoken of at most."""
-MOST_CHAIN = 8
+MAX_INHERITANCE = 8
 """Templates that one extends, directly and through others."""
 
 
-def default_of(runtime: str) -> str:
+def default_template_id(runtime: str) -> str:
     """The template of a workspace that names none."""
-    return _DEFAULT_OF.get(runtime_named(runtime), GENERIC)
+    return _DEFAULT_TEMPLATE_IDS.get(runtime_for_name(runtime), GENERIC_TEMPLATE)
 
 
 @lru_cache(4096)
-def spelled(tool: str, runtime: str) -> str:
+def tool_name_for(tool: str, runtime: str) -> str:
     """A tool as the model of a runtime knows it."""
-    return tool_name(tool, runtime_named(runtime))
+    return tool_name(tool, runtime_for_name(runtime))
 
 
 # -- templates that extend others --------------------------------------------------------------------------------------
 
 
-def chain(leaf: Template, find: Callable[[str], Template | None], *, default_id: str) -> tuple[list[Template], str]:
+def inheritance_chain(
+    leaf: Template, find: Callable[[str], Template | None], *, default_id: str
+) -> tuple[list[Template], str]:
     """A template and those it extends, itself last; and what is wrong with them, empty if nothing is. `find`: the
     version in force of a template; `default_id`: the template of the workspace's runtime."""
     found, seen = [leaf], {leaf.id}
     while (wanted := found[0].extends) is not None:
-        parent_id = default_id if wanted == THE_RUNTIMES else wanted
+        parent_id = default_id if wanted == RUNTIME_DEFAULT else wanted
         if parent_id in seen:
-            line = " extends ".join([*(each.id for each in found[::-1]), parent_id])
-            return found, f"templates cannot extend each other in a circle: {line}"
+            cycle = " extends ".join([*(each.id for each in found[::-1]), parent_id])
+            return found, f"templates cannot extend each other in a circle: {cycle}"
         parent = find(parent_id)
         if parent is None:
             return found, f"there is no template {parent_id!r} to extend"
-        if len(found) == MOST_CHAIN:
-            return found, f"more than {MOST_CHAIN} templates would extend each other"
+        if len(found) == MAX_INHERITANCE:
+            return found, f"more than {MAX_INHERITANCE} templates would extend each other"
         seen.add(parent_id)
         found.insert(0, parent)
     return found, ""
 
 
-def merged(templates: Iterable[Template]) -> Parts:
+def merge_content(templates: Iterable[Template]) -> TemplateContent:
     """What templates say together, the base first: tools and lines add up, all else replaces."""
     reply_tool = docs_url = stdout_warning = None
     tools: dict[str, None] = {}
@@ -87,46 +89,51 @@ def merged(templates: Iterable[Template]) -> Parts:
         tools.update(dict.fromkeys(parts.tools))
         lines += parts.lines
         blocks.update(parts.blocks)
-    return Parts(reply_tool, docs_url, stdout_warning, tuple(tools), tuple(lines), blocks)
+    return TemplateContent(reply_tool, docs_url, stdout_warning, tuple(tools), tuple(lines), blocks)
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
 
-def available(tools: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+def usable_tools(tools: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
     """Those of an agent's tools that may be spoken of, in the registry's order; `own`: names that a template adds."""
     names = frozenset(tools)
-    return tuple(name for name in dict.fromkeys((*KNOWN_TOOLS, *own)) if name in names)[:MOST_TOOLS]
+    return tuple(name for name in dict.fromkeys((*KNOWN_TOOLS, *own)) if name in names)[:MAX_TOOLS]
 
 
-def reply_tool(wanted: str, kind: str, tools: Sequence[str], *, known: bool) -> str:
+def choose_reply_tool(preferred: str, kind: str, tools: Sequence[str], *, has_tool_list: bool) -> str:
     """The tool that answers a message of a kind: the template's, else another that the agent has; empty if it has none.
 
     Of an agent whose card is silent it is believed that it has the usual one."""
-    if kind == ASKS:
-        return DECIDE if not known or DECIDE in tools else ""
-    if not known:
-        return wanted
-    ways = (wanted, REPLY, REPLY_BY_HANDLE, *((WRITE_TO_USER,) if kind == "canvas_user" else ()))
-    return next((name for name in ways if name in tools), "")
+    if kind == APPROVAL_REQUEST_KIND:
+        return DECIDE_TOOL if not has_tool_list or DECIDE_TOOL in tools else ""
+    if not has_tool_list:
+        return preferred
+    candidates = (
+        preferred,
+        REPLY_TOOL,
+        REPLY_BY_HANDLE_TOOL,
+        *((WRITE_TO_USER_TOOL,) if kind == "canvas_user" else ()),
+    )
+    return next((name for name in candidates if name in tools), "")
 
 
-def told_by(card: str | None) -> tuple[tuple[str, ...], bool, bool]:
+def tools_from_card(card: str | None) -> tuple[tuple[str, ...], bool, bool]:
     """What an agent card (JSON) tells: the agent's tools by their bare names, whether it tells of any at all, and
-    whether the agent is a program behind a bridge, which has none (`wire/cards.py` says where all this stands)."""
+    whether the agent is a program behind a bridge, which has none (`tools/agent_cards.py` says where all this stands)."""
     try:
         decoded = msgspec.json.decode(card or "{}")
     except msgspec.DecodeError:
         return (), False, False
-    found = tools_of(decoded)
+    found = declared_tools(decoded)
     return found or (), found is not None, not found and has_command_line(decoded)
 
 
 # -- a share of the messages -------------------------------------------------------------------------------------------
 
-_WHOLE = 1 << 64
+_CIRCLE = 1 << 64
 # The golden ratio's part of 2**64: steps of it fill a circle evenly, wherever one begins and stops.
-_STEP = 0x9E3779B97F4A7C15
+_GOLDEN_STEP = 0x9E3779B97F4A7C15
 
 
 def hash64(*names: str) -> int:
@@ -134,8 +141,8 @@ def hash64(*names: str) -> int:
     return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big")
 
 
-def falls_to_canary(percent: int, place: int, number: int | None, activity_id: str) -> bool:
+def is_in_canary_share(percent: int, offset: int, number: int | None, activity_id: str) -> bool:
     """Whether a message is among the share that tries a version: by its number in its inbox, so that any few in a row
     hold their share; of a message that has none, by its id. `place`: where the inbox begins on the circle."""
-    spot = place ^ hash64(activity_id) if number is None else place + number * _STEP
-    return spot % _WHOLE * 100 < percent * _WHOLE
+    point = offset ^ hash64(activity_id) if number is None else offset + number * _GOLDEN_STEP
+    return point % _CIRCLE * 100 < percent * _CIRCLE

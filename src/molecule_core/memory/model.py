@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-EXPIRY = "memory_expiry"
+EXPIRY_TIMER = "memory_expiry"
 """The kind of the timers that delete keys whose time is over; a timer for each workspace that has such keys."""
 NO_VERSION = 0
 """The version of a key that is not there."""
 
 
-class Scope(StrEnum):
+class MemoryScope(StrEnum):
     """Who may read a memory, beside the workspace that wrote it (rules.py says exactly who)."""
 
     LOCAL = "LOCAL"
@@ -35,33 +35,33 @@ class Memory(Struct, frozen=True):
     created_at: int
 
 
-class Draft(NamedTuple):
+class MemoryDraft(NamedTuple):
     """What is to be remembered. `written_by`: who says so, as `kind:id`."""
 
     content: str
-    scope: Scope
+    scope: MemoryScope
     namespace: str
     written_by: str
 
 
-class Kept(NamedTuple):
+class SavedMemory(NamedTuple):
     """A memory, and how many secrets were taken out before it was written."""
 
     memory: Memory
-    redacted: int
+    redacted_count: int
 
 
-class Wish(NamedTuple):
+class RecallQuery(NamedTuple):
     """Which memories somebody asks for. `before`: only those written before this one. `most`: at most so many."""
 
     text: str | None
-    scope: Scope | None
+    scope: MemoryScope | None
     namespace: str | None
     before: str | None
-    most: int
+    limit: int
 
 
-class Entry(Struct, frozen=True):
+class KeyValue(Struct, frozen=True):
     """A value under a key, in the order of the columns. `value` is JSON; `version` changes with each write and is never
     used twice in a workspace. Times in microseconds."""
 

@@ -9,39 +9,53 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import BroadcastDisabled, BroadcastTooWide
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import shorten
-from molecule_core.messages import attachments, rules
-from molecule_core.messages.chains import Chains
-from molecule_core.messages.entering import mentions, with_its_delivery
-from molecule_core.messages.lineage import BEGINS, Link
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import BroadcastDisabled, BroadcastTooWide
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import truncate_line
+from molecule_core.messages import rules
+from molecule_core.messages.activities import insert_mentions, schedule_delivery
+from molecule_core.messages.chains.model import NEW_CHAIN, ChainLink
+from molecule_core.messages.chains.writer import ChainWriter
+from molecule_core.messages.files import attachments
 from molecule_core.messages.model import (
-    BROADCAST,
-    BROADCAST_SENT,
-    INFORM,
+    INTENT_INFORM,
     KIND_BROADCAST,
-    RECEIVE,
-    SEND,
+    METHOD_BROADCAST,
+    METHOD_BROADCAST_SENT,
     SUMMARY_LENGTH,
+    TYPE_RECEIVE,
+    TYPE_SEND,
     Activity,
-    Announced,
-    Announcement,
-    Draft,
-    Inbox,
+    BroadcastDraft,
+    BroadcastReceipt,
+    InboxState,
+    MessageDraft,
 )
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Decision, Event, Peek, Read, Several, Step, Store, Take, WriteSet
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    CurrentNumber,
+    JournalEvent,
+    NextNumber,
+    ReadQuery,
+    RequestBatch,
+    StepRequest,
+    Store,
+    WriteSet,
+)
 from molecule_core.store.journal import log_key, org_key
 
 
-class Broadcasts:
+class BroadcastWriter:
     """Sends what a workspace says to all others."""
 
-    def __init__(self, store: Store, org: OrgReader, chains: Chains, *, clock: Clock, ids: Ids, limits: Limits) -> None:
+    def __init__(
+        self, store: Store, org: OrgReader, chains: ChainWriter, *, clock: Clock, ids: IdGenerator, limits: Limits
+    ) -> None:
         self._store = store
         self._org = org
         self._chains = chains
@@ -49,10 +63,10 @@ class Broadcasts:
         self._ids = ids
         self._limits = limits
 
-    def reach(self, workspace_id: str) -> list[Workspace]:
+    def list_recipients(self, workspace_id: str) -> list[Workspace]:
         """Whom a broadcast of this workspace goes to. Raises BroadcastDisabled, BroadcastTooWide, NotFound,
         WorkspaceRemoved."""
-        own = self._org.living(workspace_id)
+        own = self._org.active_workspace(workspace_id)
         if not own.broadcast_enabled:
             raise BroadcastDisabled
         others = [each for each in self._org.workspaces(own.org_id) if each.id != workspace_id]
@@ -60,119 +74,132 @@ class Broadcasts:
             raise BroadcastTooWide(count=len(others), limit=self._limits.broadcast_most)
         return others
 
-    async def send(self, workspace_id: str, said: Announcement) -> Announced:
+    async def send(self, workspace_id: str, broadcast: BroadcastDraft) -> BroadcastReceipt:
         """A copy for each living workspace that has room; the others are named.
 
         Raises MessageIdReused, ChainFrozen, ChainEnded, InvalidMessage and what `reach` raises."""
-        key = () if said.dedupe_key is None else (("message", said.sender.key, said.dedupe_key),)
-        keys = (*key, *attachments.keys_of(said.parts))
-        org_id = self._org.living(workspace_id).org_id
-        return await self._store.run(Command(org_id, keys, partial(self._sending, workspace_id, said)))
+        key = () if broadcast.dedupe_key is None else (("message", broadcast.sender.key, broadcast.dedupe_key),)
+        keys = (*key, *attachments.file_keys(broadcast.parts))
+        org_id = self._org.active_workspace(workspace_id).org_id
+        return await self._store.run(Command(org_id, keys, partial(self._decide_broadcast, workspace_id, broadcast)))
 
-    def _sending(self, workspace_id: str, said: Announcement) -> Decision[Announced]:
-        others, own_id = self.reach(workspace_id), self._ids.new()
-        org_id = self._org.living(workspace_id).org_id
-        hashed = rules.hash_of_parts(workspace_id, said.parts)
-        if said.dedupe_key is not None:
-            twins = yield Read("find_twin", {"sender": said.sender.key, "dedupe_key": said.dedupe_key})
-            if twins:
-                receipt = rules.repeated(twins[0], hashed=hashed, message_id=said.dedupe_key)
-                kept = yield Read("response_of", {"id": receipt.activity_id})
-                return WriteSet(msgspec.json.decode(kept[0][0], type=Announced))
-        link = yield from self._link(org_id, workspace_id, said, len(others))
+    def _decide_broadcast(self, workspace_id: str, broadcast: BroadcastDraft) -> CommandSteps[BroadcastReceipt]:
+        others, own_id = self.list_recipients(workspace_id), self._ids.new()
+        org_id = self._org.active_workspace(workspace_id).org_id
+        digest = rules.hash_of_parts(workspace_id, broadcast.parts)
+        if broadcast.dedupe_key is not None:
+            duplicates = yield ReadQuery(
+                "find_twin", {"sender": broadcast.sender.key, "dedupe_key": broadcast.dedupe_key}
+            )
+            if duplicates:
+                receipt = rules.replayed_receipt(duplicates[0], digest=digest, message_id=broadcast.dedupe_key)
+                stored = yield ReadQuery("response_of", {"id": receipt.activity_id})
+                return WriteSet(msgspec.json.decode(stored[0][0], type=BroadcastReceipt))
+        link = yield from self._find_link(org_id, workspace_id, broadcast, len(others))
         if isinstance(link, WriteSet):
             return link
-        sent = yield from attachments.looked_up(said.parts, org_id, said.sender.workspace_id)
-        said = msgspec.structs.replace(said, parts=sent.parts)
-        takers, skipped = yield from self._takers(others)
+        resolved = yield from attachments.resolve_files(broadcast.parts, org_id, broadcast.sender.workspace_id)
+        broadcast = msgspec.structs.replace(broadcast, parts=resolved.parts)
+        recipients, skipped = yield from self._reserve_slots(others)
         copies_link = link
         if link.root_id is None:  # this message begins the chain, and the copies are the first that follow
-            copies_link = Link(own_id, 0, own_id, numbers=tuple(range(1, len(others) + 1)))
-        seqs = yield Several([Take("last_seq", id_) for id_ in (workspace_id, *(each.id for each, _ in takers))])
-        answer = Announced(own_id, len(takers), skipped)
-        common = _common(org_id, workspace_id, said, own_id, self._clock.now())
-        own = _own_row(common, said, link, hashed, answer, seqs[0])
+            copies_link = ChainLink(own_id, 0, own_id, numbers=tuple(range(1, len(others) + 1)))
+        seqs = yield RequestBatch(
+            [NextNumber("last_seq", id_) for id_ in (workspace_id, *(each.id for each, _ in recipients))]
+        )
+        broadcast_receipt = BroadcastReceipt(own_id, len(recipients), skipped)
+        shared = _shared_columns(org_id, workspace_id, broadcast, own_id, self._clock.now())
+        own = _sender_activity(shared, broadcast, link, digest, broadcast_receipt, seqs[0])
         copies = [
-            (each, _copy(common, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
-            for (each, inbound_no), chain_no, seq in zip(takers, copies_link.numbers, seqs[1:], strict=False)
+            (each, _recipient_activity(shared, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
+            for (each, inbound_no), chain_no, seq in zip(recipients, copies_link.numbers, seqs[1:], strict=False)
         ]
-        return _announced(answer, own, copies, sent.file_ids)
+        return _broadcast_changes(broadcast_receipt, own, copies, resolved.file_ids)
 
-    def _link(
-        self, org_id: str, workspace_id: str, said: Announcement, count: int
-    ) -> Generator[Step, Any, Link | WriteSet[Any]]:
-        if said.sender.workspace_id is None:
-            return BEGINS
-        return (yield from self._chains.place(org_id, workspace_id, said.cause_id, count=count))
+    def _find_link(
+        self, org_id: str, workspace_id: str, broadcast: BroadcastDraft, count: int
+    ) -> Generator[StepRequest, Any, ChainLink | WriteSet[Any]]:
+        if broadcast.sender.workspace_id is None:
+            return NEW_CHAIN
+        return (yield from self._chains.link_message(org_id, workspace_id, broadcast.cause_id, count=count))
 
-    def _takers(self, others: list[Workspace]) -> Generator[Step, Any, tuple[list[tuple[Workspace, int]], list[str]]]:
+    def _reserve_slots(
+        self, others: list[Workspace]
+    ) -> Generator[StepRequest, Any, tuple[list[tuple[Workspace, int]], list[str]]]:
         """Who has room, each with the inbound number of its copy; and the names of those who have none."""
         limit = self._limits.inbox_unhandled
-        heads = yield Several([Peek("last_inbound", each.id) for each in others])
-        crowded = [
+        heads = yield RequestBatch([CurrentNumber("last_inbound", each.id) for each in others])
+        nearly_full = [
             each.id for each, head in zip(others, heads, strict=True) if head + self._limits.group_commands >= limit
         ]
-        rows = yield Several([Read("inbox_state", {"workspace_id": id_}) for id_ in crowded])
-        inboxes = {id_: Inbox(*found[0]) for id_, found in zip(crowded, rows, strict=True) if found}
-        mosts = [rules.most_inbound(inboxes.get(each.id, Inbox()), limit) for each in others]
-        numbers = yield Several([Take("last_inbound", each.id, most) for each, most in zip(others, mosts, strict=True)])
+        rows = yield RequestBatch([ReadQuery("inbox_state", {"workspace_id": id_}) for id_ in nearly_full])
+        inboxes = {id_: InboxState(*found[0]) for id_, found in zip(nearly_full, rows, strict=True) if found}
+        maximums = [rules.max_inbound_no(inboxes.get(each.id, InboxState()), limit) for each in others]
+        numbers = yield RequestBatch(
+            [NextNumber("last_inbound", each.id, maximum) for each, maximum in zip(others, maximums, strict=True)]
+        )
         found = list(zip(others, numbers, strict=True))
-        takers = [(each, number) for each, number in found if number is not None]
-        return takers, [each.name for each, number in found if number is None]
+        recipients = [(each, number) for each, number in found if number is not None]
+        return recipients, [each.name for each, number in found if number is None]
 
 
-def _common(org_id: str, workspace_id: str, said: Announcement, own_id: str, now: int) -> dict[str, Any]:
+def _shared_columns(org_id: str, workspace_id: str, broadcast: BroadcastDraft, own_id: str, now: int) -> dict[str, Any]:
     """What all rows of a broadcast share. The body is made once."""
-    message = {"kind": "message", "role": "agent", "parts": said.parts, "metadata": {}}
-    draft = Draft(said.sender, {"metadata": {}}, message, None, said.text, INFORM, None, own_id)
+    message = {"kind": "message", "role": "agent", "parts": broadcast.parts, "metadata": {}}
+    draft = MessageDraft(broadcast.sender, {"metadata": {}}, message, None, broadcast.text, INTENT_INFORM, None, own_id)
     return {
         "org_id": org_id,
         "source_id": workspace_id,
         "kind": KIND_BROADCAST,
-        "intent": INFORM,
-        "user_id": said.sender.user_id,
-        "sender": said.sender.key,
+        "intent": INTENT_INFORM,
+        "user_id": broadcast.sender.user_id,
+        "sender": broadcast.sender.key,
         "context_id": own_id,
         "created_at": now,
-        "summary": shorten(said.text, SUMMARY_LENGTH),
+        "summary": truncate_line(broadcast.text, SUMMARY_LENGTH),
         "request_body": rules.stored_body(draft, KIND_BROADCAST, own_id).decode(),
     }
 
 
-def _own_row(
-    common: dict[str, Any], said: Announcement, link: Link, hashed: str, answer: Announced, seq: int
+def _sender_activity(
+    shared: dict[str, Any],
+    broadcast: BroadcastDraft,
+    link: ChainLink,
+    digest: str,
+    broadcast_receipt: BroadcastReceipt,
+    seq: int,
 ) -> Activity:
-    outcome = msgspec.json.encode(answer)
+    response_body = msgspec.json.encode(broadcast_receipt)
     return Activity(
-        **common,
-        id=answer.activity_id,
-        workspace_id=common["source_id"],
+        **shared,
+        id=broadcast_receipt.activity_id,
+        workspace_id=shared["source_id"],
         seq=seq,
-        size=len(common["request_body"].encode()) + len(outcome),
-        activity_type=SEND,
-        method=BROADCAST_SENT,
-        dedupe_key=said.dedupe_key,
-        content_hash=hashed,
-        response_body=outcome.decode(),
+        size=len(shared["request_body"].encode()) + len(response_body),
+        activity_type=TYPE_SEND,
+        method=METHOD_BROADCAST_SENT,
+        dedupe_key=broadcast.dedupe_key,
+        content_hash=digest,
+        response_body=response_body.decode(),
         root_id=link.root_id,
         hop=link.hop,
         cause_id=link.cause_id,
     )
 
 
-def _copy(
-    common: dict[str, Any], link: Link, id_: str, target_id: str, inbound_no: int, chain_no: int | None, seq: int
+def _recipient_activity(
+    shared: dict[str, Any], link: ChainLink, id_: str, target_id: str, inbound_no: int, chain_no: int | None, seq: int
 ) -> Activity:
     return Activity(
-        **common,
+        **shared,
         id=id_,
         workspace_id=target_id,
         target_id=target_id,
         seq=seq,
         inbound_no=inbound_no,
-        size=len(common["request_body"].encode()),
-        activity_type=RECEIVE,
-        method=BROADCAST,
+        size=len(shared["request_body"].encode()),
+        activity_type=TYPE_RECEIVE,
+        method=METHOD_BROADCAST,
         root_id=link.root_id,
         hop=link.hop,
         cause_id=link.cause_id,
@@ -180,18 +207,21 @@ def _copy(
     )
 
 
-def _announced(
-    answer: Announced, own: Activity, copies: Sequence[tuple[Workspace, Activity]], file_ids: Sequence[str]
-) -> WriteSet[Announced]:
+def _broadcast_changes(
+    broadcast_receipt: BroadcastReceipt,
+    own: Activity,
+    copies: Sequence[tuple[Workspace, Activity]],
+    file_ids: Sequence[str],
+) -> WriteSet[BroadcastReceipt]:
     rows = (own, *(row for _, row in copies))
     written = WriteSet(
-        answer,
+        broadcast_receipt,
         [
             *(("insert_activity", row) for row in rows),
-            *(mention for row in rows for mention in mentions(row, file_ids)),
+            *(mention for row in rows for mention in insert_mentions(row, file_ids)),
         ],
         [
-            Event(
+            JournalEvent(
                 "BROADCAST_MESSAGE" if row is own else "ACTIVITY_LOGGED",
                 row.workspace_id,
                 "activity",
@@ -203,5 +233,5 @@ def _announced(
         (*(log_key(row.workspace_id) for row in rows), org_key(own.org_id)),
     )
     for target, row in copies:  # behind all rows, which are written together
-        with_its_delivery(written, target, row)
+        schedule_delivery(written, target, row)
     return written

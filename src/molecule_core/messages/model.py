@@ -4,34 +4,42 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from molecule_core.wire.envelope import Instructions
+from molecule_core.wire.schemas.envelope import Instructions
 
-RECEIVE = "a2a_receive"
-SEND = "a2a_send"
+TYPE_RECEIVE = "a2a_receive"
+TYPE_SEND = "a2a_send"
 KIND_USER = "canvas_user"
 KIND_PEER = "peer_agent"
 KIND_BROADCAST = "broadcast"
 KIND_UPLOAD = "chat_upload_receive"
 KIND_DELEGATION = "delegation"
-KIND_RESULT = "delegation_result"
-KIND_ASKED, KIND_DECIDED = "approval_request", "approval_decision"
+KIND_DELEGATION_RESULT = "delegation_result"
+KIND_APPROVAL_REQUEST, KIND_APPROVAL_DECISION = "approval_request", "approval_decision"
 KIND_SYSTEM = "system"
-DELEGATION = "delegation"
+TYPE_DELEGATION = "delegation"
 """The type of the row that a workspace's own log holds of what it has delegated; no agent can write one."""
-DELEGATE, DELEGATE_RESULT = "delegate", "delegate_result"
+METHOD_DELEGATE, METHOD_DELEGATE_RESULT = "delegate", "delegate_result"
 """The methods of that row, and of the row that brings the result."""
-NOTIFY = "notify"
-BROADCAST = "broadcast"
-BROADCAST_SENT = "broadcast_sent"
+METHOD_NOTIFY = "notify"
+METHOD_BROADCAST = "broadcast"
+METHOD_BROADCAST_SENT = "broadcast_sent"
 
-REQUEST, INFORM, ACK = "request", "inform", "ack"
+INTENT_REQUEST, INTENT_INFORM, INTENT_ACK = "request", "inform", "ack"
 """What a message wants: an answer; none; none, since it only says that something was read."""
 
 SUMMARY_LENGTH = 80
 
-LOGGABLE = (SEND, "task_update", "agent_log", "skill_promotion", "memory_write", "error", "memory_write_global")
+LOGGABLE_TYPES = (
+    TYPE_SEND,
+    "task_update",
+    "agent_log",
+    "skill_promotion",
+    "memory_write",
+    "error",
+    "memory_write_global",
+)
 """What an agent may write into its own log. Everything else is written by the server for what really happened."""
-STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "completed", "failed")
+LOG_STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "completed", "failed")
 
 
 class Activity(Struct, kw_only=True):
@@ -92,7 +100,7 @@ class StoredFile(Struct, frozen=True):
     acked_at: int | None = None
 
 
-class Shown(Struct, frozen=True):
+class ActivityPageRow(Struct, frozen=True):
     """What a page of activity needs of a row, in the order the page queries select it."""
 
     id: str
@@ -126,13 +134,13 @@ class Shown(Struct, frozen=True):
     """Whether it was handed out once more because nobody has answered it."""
 
 
-class Told(Struct, frozen=True):
+class LivePayload(Struct, frozen=True):
     """A row as its live event tells it: the payload as JSON, the id that the person's client chose, and, of a message
     that came in, what it is told with (its large bodies left out)."""
 
     payload: bytes
     client_id: str | None = None
-    row: Shown | None = None
+    row: ActivityPageRow | None = None
 
 
 class Sender(Struct, frozen=True):
@@ -144,7 +152,7 @@ class Sender(Struct, frozen=True):
     user_name: str | None
 
 
-class Draft(Struct, frozen=True):
+class MessageDraft(Struct, frozen=True):
     """A regular message that is about to be sent."""
 
     sender: Sender
@@ -161,11 +169,11 @@ class Draft(Struct, frozen=True):
     """None: a person's or a peer's, as the sender is."""
     activity_id: str | None = None
     """None: a new one."""
-    patience: int = 0
+    wait_seconds: int = 0
     """So many seconds its sender waits for the answer of an agent that is pushed to."""
 
 
-class Line(Struct, frozen=True):
+class UserNotice(Struct, frozen=True):
     """What an agent writes to its user. `metadata`: what it says about it, as in a message to a peer."""
 
     parts: list[dict[str, Any]]
@@ -173,18 +181,18 @@ class Line(Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class Receipt(Struct, frozen=True):
+class MessageReceipt(Struct, frozen=True):
     """What a sender is told. The same for every repetition of the same message, but for what its own request does: with
     `asks` the answer of a push agent is to come, and until `held_until` (microseconds) it waits for that here."""
 
     activity_id: str
     context_id: str
     created_at: int
-    asks: bool = False
+    expects_reply: bool = False
     held_until: int = 0
 
 
-class Announcement(Struct, frozen=True):
+class BroadcastDraft(Struct, frozen=True):
     """What one workspace says to all others of its organisation."""
 
     sender: Sender
@@ -194,7 +202,7 @@ class Announcement(Struct, frozen=True):
     cause_id: str | None = None
 
 
-class Announced(Struct, frozen=True):
+class BroadcastReceipt(Struct, frozen=True):
     """How many it reached; `skipped` names those whose inbox is full."""
 
     activity_id: str
@@ -202,7 +210,7 @@ class Announced(Struct, frozen=True):
     skipped: list[str]
 
 
-class LogEntry(Struct, frozen=True, kw_only=True):
+class AgentLogEntry(Struct, frozen=True, kw_only=True):
     """What an agent reports about its own work. Bodies are any JSON value."""
 
     activity_type: str
@@ -217,7 +225,7 @@ class LogEntry(Struct, frozen=True, kw_only=True):
     response_body: Any = None
 
 
-class Filters(Struct, frozen=True):
+class ActivityFilters(Struct, frozen=True):
     """Which rows of a log are wanted. Times in microseconds; None: all."""
 
     activity_type: str | None = None
@@ -227,12 +235,14 @@ class Filters(Struct, frozen=True):
     before: int | None = None
 
     @property
-    def whole_inbox(self) -> bool:
+    def is_whole_inbox(self) -> bool:
         """Whether every inbound row matches."""
-        return self.activity_type in (None, RECEIVE) and not (self.source or self.peer_id or self.since or self.before)
+        return self.activity_type in (None, TYPE_RECEIVE) and not (
+            self.source or self.peer_id or self.since or self.before
+        )
 
 
-class Inbox(Struct, frozen=True):
+class InboxState(Struct, frozen=True):
     """How far an inbox is handled: all rows up to `acked_seq`, which holds `acked_no` inbound ones, and `acked_above`
     single rows behind it. `requeued` dead letters wait again, wherever they stand; `dead` ones were given up."""
 
@@ -243,7 +253,7 @@ class Inbox(Struct, frozen=True):
     dead: int = 0
 
 
-class Handout(Struct, frozen=True):
+class InboxClaim(Struct, frozen=True):
     """A row behind `acked_seq` that a claim handed out, or that was handled out of order; or a dead letter that waits
     again. `shown_behind`: the cursor of the reader that it was shown to. Times in microseconds."""
 
@@ -252,51 +262,51 @@ class Handout(Struct, frozen=True):
     lease_until: int
     acked_at: int | None
     requeued: int = 0
-    shown_behind: int | None = None
+    shown_after: int | None = None
 
     @property
-    def settled(self) -> bool:
+    def is_passable(self) -> bool:
         """Whether the floor need not wait for it."""
         return self.acked_at is not None or self.requeued == 1
 
-    def was_let_go(self, now: int) -> bool:
+    def is_released(self, now: int) -> bool:
         """Whether nobody holds any more what was handed out: it was given back, not taken, or its lease has ended."""
         return self.acked_at is None and self.attempt > 0 and self.lease_until <= now
 
 
-class Unheard(NamedTuple):
+class UnansweredMessage(NamedTuple):
     """A message that a workspace has sent to one that is removed, and gets no answer to: one of the newest of `found`
     from the same to the same. Time in microseconds."""
 
     target_id: str
     source_id: str
-    found: int
+    total: int
     id: str
     created_at: int
 
 
-class Place(NamedTuple):
+class InboxPosition(NamedTuple):
     """A row of an inbox, and the attempt that was or is to be made with it."""
 
     seq: int
     attempt: int
-    no: int
+    inbound_no: int
 
 
-class Span(Struct, frozen=True):
+class InboxRange(Struct, frozen=True):
     """A range of an inbox that one command handed out or settled, with the same attempt."""
 
-    first: Place
-    last: Place
+    first: InboxPosition
+    last: InboxPosition
 
 
 # What becomes of a message, as its sender may see it; `stored` is told by the message itself.
-STORED, WAKE_ASKED, HANDED_OVER, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
-ANSWERED, DECLINED, OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
+STORED, WAKE_ASKED, DELIVERED, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
+ANSWERED, DECLINED, ANSWERED_OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
 """What becomes of the answer to it."""
-UNMENTIONED = "unmentioned-file"
+UNMENTIONED_FILE_TIMER = "unmentioned-file"
 """The kind of the timer that asks whether a message mentions a file by now; its key is `organisation/file`."""
-EXPIRY = "expiry"
+EXPIRY_TIMER = "expiry"
 """The kind of the timer that ends the life of a message; its key is the message's id."""
 # Why a message was given up.
 EXPIRED, UNREACHABLE, REFUSED = "expired", "unreachable", "refused"

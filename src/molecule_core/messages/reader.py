@@ -8,139 +8,152 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from molecule_core.ground.clock import others_first, rfc3339
-from molecule_core.ground.limits import Limits
-from molecule_core.messages.lineage import Chain, ChainMessage
-from molecule_core.messages.lines import chat_head, chat_message, message_of, options_of, parts_of, text_of
-from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Inbox, Shown, Told
+from molecule_core.common.clock import to_rfc3339, yield_to_others
+from molecule_core.common.limits import Limits
+from molecule_core.messages.chains.model import Chain, ChainMessage
+from molecule_core.messages.chat_view import (
+    message_parts,
+    question_options,
+    stored_message,
+    text_of,
+    to_chat_head,
+    to_chat_message,
+)
+from molecule_core.messages.model import (
+    KIND_USER,
+    METHOD_NOTIFY,
+    TYPE_RECEIVE,
+    ActivityFilters,
+    ActivityPageRow,
+    InboxState,
+    LivePayload,
+)
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key
 from molecule_core.store.queries import Params
-from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.activity import (
-    ActivityRow,
-    ChatPage,
-    MailSender,
-    WaitingMail,
-    attachments_of,
-)
-from molecule_core.wire.events import ActivityView, AgentMessage
-from molecule_core.wire.live import SnapshotChat, SnapshotUnanswered
+from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.schemas.activity import ActivityRow, ChatPage, MailSender, WaitingMail, attachments_of
+from molecule_core.wire.schemas.events import ActivityPayload, AgentMessagePayload
+from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
 
 # Bytes of the bodies of a row that its live event carries; who wants more reads the row.
-_MOST_TOLD = 4096
+_MAX_PAYLOAD_BYTES = 4096
 # A snapshot tells no more of them: a page that shows so many unanswered messages has told enough.
-_MOST_UNANSWERED = 10_000
+_MAX_UNANSWERED = 10_000
 # Inboxes that are counted in one go.
-_LOOKED_AT = 200
+_INBOX_BATCH = 200
 _NEWEST = (1 << 62) - 1
 # A time by which every lease has ended.
-_ALL_LEASES = (1 << 62) - 1
+_AFTER_ALL_LEASES = (1 << 62) - 1
 
 
 class MessageReader:
     """Pages of activity and chat, and how they are shown."""
 
-    def __init__(self, store: Store, org: OrgReader, wakeups: Wakeups, *, limits: Limits, public_url: str) -> None:
+    def __init__(self, store: Store, org: OrgReader, wakeups: Notifier, *, limits: Limits, public_url: str) -> None:
         self._store = store
         self._org = org
         self._wakeups = wakeups
         self._limits = limits
         self._public_url = public_url
 
-    async def place(self, workspace_id: str, activity_id: str) -> int | None:
+    async def find_seq(self, workspace_id: str, activity_id: str) -> int | None:
         """The number of a row in the log of this workspace; None if it holds no such row."""
         rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         return rows[0][0] if rows else None
 
-    async def is_sent(self, workspace_id: str, message_id: str) -> bool:
+    async def has_sent(self, workspace_id: str, message_id: str) -> bool:
         """Whether a workspace has sent a message under this id: a further one is the same, or is refused."""
-        sent = {"sender": f"workspace:{workspace_id}", "dedupe_key": message_id}
-        return bool(await self._store.rows("find_twin", sent))
+        key = {"sender": f"workspace:{workspace_id}", "dedupe_key": message_id}
+        return bool(await self._store.rows("find_twin", key))
 
-    async def newest(
-        self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0, living: bool = False
-    ) -> list[Shown]:
+    async def list_newest(
+        self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0, skip_dead: bool = False
+    ) -> list[ActivityPageRow]:
         """The newest rows that match, newest first; waits so many seconds for a first one. `living`: no mail that was
         given up is among them, or takes the place of other."""
-        page = self._page(workspace_id, filters, count, living)
-        return await self._waiting(workspace_id, partial(self._shown, "activity_newest", page), wait)
+        page = self._page_params(workspace_id, filters, count, skip_dead)
+        return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_newest", page), wait)
 
-    async def after(
+    async def list_after(
         self,
         workspace_id: str,
         seq: int,
-        filters: Filters,
+        filters: ActivityFilters,
         count: int,
         *,
         wait: float = 0,
         page_bytes: int | None = None,
-        living: bool = False,
-    ) -> list[Shown]:
+        skip_dead: bool = False,
+    ) -> list[ActivityPageRow]:
         """The rows behind a number that match, oldest first; waits so many seconds for a first one. `page_bytes`: how
         many a page has left; None: it is a whole one. `living` as in `newest`."""
         if page_bytes is None:
             page_bytes = self._limits.page_bytes
-        if filters.activity_type == RECEIVE and filters.whole_inbox:
-            behind = partial(self._inbox_behind, workspace_id, seq, count, page_bytes, living)
-            return await self._waiting(workspace_id, behind, wait)
-        page = {**self._page(workspace_id, filters, count, living), "page_bytes": page_bytes, "seq": seq}
-        return await self._waiting(workspace_id, partial(self._shown, "activity_after", page), wait)
+        if filters.activity_type == TYPE_RECEIVE and filters.is_whole_inbox:
+            cursor_params = partial(self._inbox_after, workspace_id, seq, count, page_bytes, skip_dead)
+            return await self._wait_for_rows(workspace_id, cursor_params, wait)
+        page = {**self._page_params(workspace_id, filters, count, skip_dead), "page_bytes": page_bytes, "seq": seq}
+        return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_after", page), wait)
 
-    async def waiting(self, workspace_id: str, count: int, now: int) -> list[Shown]:
+    async def list_unhandled(self, workspace_id: str, count: int, now: int) -> list[ActivityPageRow]:
         """Messages that nobody has handled at this time, whoever holds them, oldest first."""
         states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
-        inbox = Inbox(*states[0]) if states else Inbox()
+        inbox = InboxState(*states[0]) if states else InboxState()
         page_bytes = self._limits.page_bytes
         page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count, "page_bytes": page_bytes}
-        found = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
-        again, page_bytes = requeued_page(found, page_bytes)
+        found = await self._store.rows("requeued_rows", {**page, "now": _AFTER_ALL_LEASES}) if inbox.requeued else []
+        requeued_rows, page_bytes = split_requeued_page(found, page_bytes)
         # Told with the attempt that would be the next.
-        before = [replace(row, attempt=(row.attempt or 0) - 1 or None) for row in again]
+        before = [replace(row, attempt=(row.attempt or 0) - 1 or None) for row in requeued_rows]
         if page_bytes <= 0:
             return before
         rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": page_bytes})
-        return [*before, *(Shown(*row) for row in rows)][:count]
+        return [*before, *(ActivityPageRow(*row) for row in rows)][:count]
 
-    async def _inbox_behind(
-        self, workspace_id: str, seq: int, count: int, page_bytes: int, living: bool
-    ) -> list[Shown]:
+    async def _inbox_after(
+        self, workspace_id: str, seq: int, count: int, page_bytes: int, skip_dead: bool
+    ) -> list[ActivityPageRow]:
         """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""
-        if self._ends_at(workspace_id, seq):
+        if self._is_at_end(workspace_id, seq):
             return []
-        behind = {"workspace_id": workspace_id, "seq": seq, "count": count, "living": int(living)}
-        last = _last_of_page(await self._store.rows("inbox_sizes", behind), page_bytes)
-        return [] if last is None else await self._shown("inbox_rows", {**behind, "last": last})
+        cursor_params = {"workspace_id": workspace_id, "seq": seq, "count": count, "living": int(skip_dead)}
+        last = _last_seq_of_page(await self._store.rows("inbox_sizes", cursor_params), page_bytes)
+        return [] if last is None else await self._load_rows("inbox_rows", {**cursor_params, "last": last})
 
-    async def _shown(self, query: str, params: dict[str, object]) -> list[Shown]:
-        return [Shown(*row) for row in await self._store.rows(query, params)]
+    async def _load_rows(self, query: str, params: dict[str, object]) -> list[ActivityPageRow]:
+        return [ActivityPageRow(*row) for row in await self._store.rows(query, params)]
 
-    def _ends_at(self, workspace_id: str, seq: int) -> bool:
+    def _is_at_end(self, workspace_id: str, seq: int) -> bool:
         """Whether a log is known to hold nothing behind a number: the usual poll, which then costs no query."""
-        highest = self._store.highest("last_seq", workspace_id)
+        highest = self._store.last_known_number("last_seq", workspace_id)
         return highest is not None and highest <= seq
 
-    async def _waiting(self, workspace_id: str, find: Callable[[], Awaitable[list[Shown]]], wait: float) -> list[Shown]:
+    async def _wait_for_rows(
+        self, workspace_id: str, find: Callable[[], Awaitable[list[ActivityPageRow]]], wait: float
+    ) -> list[ActivityPageRow]:
         if wait <= 0:
             return await find()
 
-        async def look() -> Look[list[Shown]]:
-            self._org.living(workspace_id)  # it may have been removed while we waited
-            return Look(await find() or None)
+        async def look() -> Poll[list[ActivityPageRow]]:
+            self._org.active_workspace(workspace_id)  # it may have been removed while we waited
+            return Poll(await find() or None)
 
-        return await self._wakeups.until(log_key(workspace_id), look, wait) or []
+        return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []
 
-    def _page(self, workspace_id: str, filters: Filters, count: int, living: bool) -> dict[str, object]:
+    def _page_params(
+        self, workspace_id: str, filters: ActivityFilters, count: int, skip_dead: bool
+    ) -> dict[str, object]:
         return {
             "workspace_id": workspace_id,
             **msgspec.structs.asdict(filters),
             "count": count,
             "page_bytes": self._limits.page_bytes,
-            "living": int(living),
+            "living": int(skip_dead),
         }
 
-    async def chat(
+    async def chat_page(
         self,
         workspace_id: str,
         *,
@@ -160,13 +173,13 @@ class MessageReader:
         else:
             newest: Params = {**page, "seq": before_seq or _NEWEST, "before": before}
             rows = list(await self._store.rows("chat_newest", newest))
-        more = len(rows) > count or (len(rows) > 0 and await self._more_chat(workspace_id, rows[-1][1], after_seq))
+        more = len(rows) > count or (len(rows) > 0 and await self._has_more_chat(workspace_id, rows[-1][1], after_seq))
         rows = rows[:count]
         if after_seq is None:
             rows.reverse()
-        return ChatPage([chat_message(*row) for row in rows], reached_end=not more)
+        return ChatPage([to_chat_message(*row) for row in rows], reached_end=not more)
 
-    async def _more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
+    async def _has_more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
         """Whether chat goes on beyond a row: a page may have ended because its bytes were full."""
         beyond: dict[str, object] = {"workspace_id": workspace_id, "count": 1, "page_bytes": 1, "seq": seq}
         if after_seq is not None:
@@ -175,20 +188,20 @@ class MessageReader:
 
     async def chat_heads(self, workspace_ids: list[str], person_id: str) -> list[SnapshotChat]:
         """How the chats of these workspaces stand for a person; a workspace without chat has none."""
-        wishes: list[Params] = [
+        queries: list[Params] = [
             {"workspace_id": each, "person_id": person_id, "most": self._limits.unread_count} for each in workspace_ids
         ]
-        found = await self._store.rows_of_each("chat_head", wishes)
-        return [chat_head(*rows[0]) for rows in found if rows]
+        found = await self._store.rows_of_each("chat_head", queries)
+        return [to_chat_head(*rows[0]) for rows in found if rows]
 
-    async def unanswered(self, org_id: str) -> list[SnapshotUnanswered]:
+    async def list_unanswered(self, org_id: str) -> list[SnapshotUnanswered]:
         """Which messages of an organisation wait for an answer although it was due, or was said elsewhere."""
         found: dict[str, SnapshotUnanswered] = {}
         for workspace_id, seq, overdue, outside in await self._store.rows(
-            "unanswered_of_org", {"org_id": org_id, "most": _MOST_UNANSWERED}
+            "unanswered_of_org", {"org_id": org_id, "most": _MAX_UNANSWERED}
         ):
-            seat = self._org.workspace(workspace_id)
-            if seat is None or seat.removed:
+            workspace = self._org.workspace(workspace_id)
+            if workspace is None or workspace.removed:
                 continue
             waiting = found.setdefault(workspace_id, SnapshotUnanswered(workspace_id, [], []))
             if overdue:
@@ -197,27 +210,27 @@ class MessageReader:
                 waiting.outside.append(seq)
         return list(found.values())
 
-    async def parts(self, workspace_id: str, seq: int) -> list[dict[str, Any]] | None:
+    async def message_parts(self, workspace_id: str, seq: int) -> list[dict[str, Any]] | None:
         """What a message of an inbox says, with its files; None: it is not kept any more."""
-        place = {"workspace_id": workspace_id, "seq": seq - 1, "last": seq, "living": 0}
-        rows = await self._store.rows("inbox_rows", place)
-        body = Shown(*rows[0]).request_body if rows else None
-        return None if body is None else parts_of(body)
+        query = {"workspace_id": workspace_id, "seq": seq - 1, "last": seq, "living": 0}
+        rows = await self._store.rows("inbox_rows", query)
+        body = ActivityPageRow(*rows[0]).request_body if rows else None
+        return None if body is None else message_parts(body)
 
-    async def told(self, activity_ids: list[str]) -> dict[str, Told]:
+    async def live_payloads(self, activity_ids: list[str]) -> dict[str, LivePayload]:
         """How the live events of these rows tell them."""
-        wishes: list[Params] = [{"id": each, "most": _MOST_TOLD} for each in activity_ids]
-        found = await self._store.rows_of_each("activity_told", wishes)
-        return {rows[0][0]: self._told(*rows[0]) for rows in found if rows}
+        queries: list[Params] = [{"id": each, "most": _MAX_PAYLOAD_BYTES} for each in activity_ids]
+        found = await self._store.rows_of_each("activity_told", queries)
+        return {rows[0][0]: self._to_live_payload(*rows[0]) for rows in found if rows}
 
-    def _told(
+    def _to_live_payload(
         self, id_: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
-    ) -> Told:
+    ) -> LivePayload:
         source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest[:-5]
-        if chat and method == NOTIFY:  # an agent may name any method in its own log
-            return Told(self._agent_message(seq, source_id, bodies[0]))
+        if chat and method == METHOD_NOTIFY:  # an agent may name any method in its own log
+            return LivePayload(self._agent_message_payload(seq, source_id, bodies[0]))
         request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
-        view = ActivityView(
+        view = ActivityPayload(
             activity_type=activity_type,
             status=status,
             seq=seq,
@@ -232,68 +245,80 @@ class MessageReader:
             tool_trace=tool_trace,
             error_detail=error_detail,
         )
-        client_id = message_of(bodies[0])["messageId"] if kind == KIND_USER else None
+        client_id = stored_message(bodies[0])["messageId"] if kind == KIND_USER else None
         workspace_id, intent, created_at, context_id, inbound_no = rest[-5:]
         if inbound_no is None:
-            return Told(msgspec.json.encode(view), client_id)
-        about = (id_, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at)
-        said = (duration_ms, summary, error_detail, bodies[0], None, None)
-        row = Shown(*about, *said, None, 0, None, None, context_id, inbound_no)
-        return Told(msgspec.json.encode(view), client_id, row)
+            return LivePayload(msgspec.json.encode(view), client_id)
+        head_columns = (
+            id_,
+            workspace_id,
+            seq,
+            activity_type,
+            method,
+            kind,
+            intent,
+            source_id,
+            target_id,
+            status,
+            created_at,
+        )
+        bodies_columns = (duration_ms, summary, error_detail, bodies[0], None, None)
+        row = ActivityPageRow(*head_columns, *bodies_columns, None, 0, None, None, context_id, inbound_no)
+        return LivePayload(msgspec.json.encode(view), client_id, row)
 
-    def _agent_message(self, seq: int, workspace_id: str, request_body: str) -> bytes:
-        workspace, parts = self._org.workspace(workspace_id), parts_of(request_body)
-        message = AgentMessage(
+    def _agent_message_payload(self, seq: int, workspace_id: str, request_body: str) -> bytes:
+        workspace, parts = self._org.workspace(workspace_id), message_parts(request_body)
+        message = AgentMessagePayload(
             message=text_of(parts),
             workspace_id=workspace_id,
             name="" if workspace is None else workspace.name,
             seq=seq,
             attachments=attachments_of(parts),
-            options=options_of(request_body),
+            options=question_options(request_body),
         )
         return msgspec.json.encode(message)
 
-    async def unhandled(self, workspace_ids: list[str]) -> tuple[int, int]:
+    async def count_unhandled(self, workspace_ids: list[str]) -> tuple[int, int]:
         """How many messages wait unhandled in these inboxes, in all and in the fullest."""
         total = largest = 0
-        for first in range(0, len(workspace_ids), _LOOKED_AT):
-            wishes: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _LOOKED_AT]]
-            found = [rows[0][0] for rows in await self._store.rows_of_each("inbox_unhandled", wishes)]
+        for first in range(0, len(workspace_ids), _INBOX_BATCH):
+            queries: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _INBOX_BATCH]]
+            found = [rows[0][0] for rows in await self._store.rows_of_each("inbox_unhandled", queries)]
             total, largest = total + sum(found), max(largest, *found)
-            await others_first()
+            await yield_to_others()
         return total, largest
 
-    async def ahead(self, places: list[tuple[str, int]]) -> list[int]:
+    async def count_ahead(self, positions: list[tuple[str, int]]) -> list[int]:
         """How many rows stand unhandled before each of these places, (workspace, number), of inboxes."""
         most = self._limits.unread_count
-        wishes: list[Params] = [{"workspace_id": each, "seq": seq, "most": most} for each, seq in places]
-        return [rows[0][0] for rows in await self._store.rows_of_each("rows_ahead", wishes)] if wishes else []
+        queries: list[Params] = [{"workspace_id": each, "seq": seq, "most": most} for each, seq in positions]
+        return [rows[0][0] for rows in await self._store.rows_of_each("rows_ahead", queries)] if queries else []
 
     async def waiting_mail(self, workspace_id: str, now: int) -> WaitingMail:
         """What waits in an inbox and from whom; looking hands nothing out and says nothing of it handled."""
         most = self._limits.unread_count
-        wish = {"workspace_id": workspace_id, "now": now, "count": most + 1}
-        rows = list(await self._store.rows("waiting_mail", wish))
+        query = {"workspace_id": workspace_id, "now": now, "count": most + 1}
+        rows = list(await self._store.rows("waiting_mail", query))
         senders: dict[str | None, int] = {}
         for source_id, _ in rows[:most]:
             senders[source_id] = senders.get(source_id, 0) + 1
-        own = self._org.workspace(workspace_id)
+        workspace = self._org.workspace(workspace_id)
         return WaitingMail(
             workspace_id,
-            "" if own is None else own.name,
+            "" if workspace is None else workspace.name,
             min(len(rows), most),
             len(rows) > most,
-            rfc3339(rows[0][1]) if rows else None,
-            [self._sender(source_id, count) for source_id, count in senders.items()],
+            to_rfc3339(rows[0][1]) if rows else None,
+            [self._to_mail_sender(source_id, count) for source_id, count in senders.items()],
         )
 
-    def _sender(self, source_id: str | None, count: int) -> MailSender:
+    def _to_mail_sender(self, source_id: str | None, count: int) -> MailSender:
         peer = None if source_id is None else self._org.workspace(source_id)
         return MailSender(source_id or "", "" if peer is None else peer.name, count)
 
-    def show(self, row: Shown, *, with_peer: bool, with_files: bool) -> ActivityRow:
+    def to_activity_row(self, row: ActivityPageRow, *, with_peer: bool, with_files: bool) -> ActivityRow:
         """A row as clients read it; `with_peer` adds who it is from, `with_files` its files."""
-        shown = ActivityRow(
+        result = ActivityRow(
             row.id,
             row.workspace_id,
             row.seq,
@@ -304,37 +329,37 @@ class MessageReader:
             row.source_id,
             row.target_id,
             row.status,
-            rfc3339(row.created_at),
+            to_rfc3339(row.created_at),
             row.duration_ms,
             row.summary,
             row.error_detail,
-            _raw(row.request_body),
-            _raw(row.response_body),
-            _raw(row.tool_trace),
+            _to_raw(row.request_body),
+            _to_raw(row.response_body),
+            _to_raw(row.tool_trace),
         )
         if row.root_id is not None:
-            shown.root_id = row.root_id
-            shown.hop = row.hop
-            shown.cause_id = row.cause_id or UNSET
+            result.root_id = row.root_id
+            result.hop = row.hop
+            result.cause_id = row.cause_id or UNSET
         if row.trace_parent is not None:
-            shown.trace_parent = row.trace_parent
+            result.trace_parent = row.trace_parent
         if row.attempt is not None:
-            shown.attempt = row.attempt
-            shown.redelivered = row.attempt > 1
+            result.attempt = row.attempt
+            result.redelivered = row.attempt > 1
         if row.reminder:
-            shown.reminder = True
+            result.reminder = True
         if with_peer:
-            self._add_peer(shown, row)
+            self._add_peer(result, row)
         if with_files and row.request_body and '"file"' in row.request_body:
-            shown.attachments = attachments_of(parts_of(row.request_body)) or UNSET
-        return shown
+            result.attachments = attachments_of(message_parts(row.request_body)) or UNSET
+        return result
 
-    def _add_peer(self, shown: ActivityRow, row: Shown) -> None:
+    def _add_peer(self, result: ActivityRow, row: ActivityPageRow) -> None:
         peer = self._org.workspace(row.source_id) if row.source_id else None
         if peer is not None:
-            shown.peer_name = peer.name
-            shown.peer_role = peer.role or UNSET
-            shown.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
+            result.peer_name = peer.name
+            result.peer_role = peer.role or UNSET
+            result.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
 
 
 class ChainReader:
@@ -343,35 +368,37 @@ class ChainReader:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def chains(self, org_id: str, state: str | None, before: str | None, count: int) -> list[Chain]:
+    async def list_chains(self, org_id: str, state: str | None, before: str | None, count: int) -> list[Chain]:
         """The chains of an organisation that ran into a limit, newest first, behind the one that `before` names."""
-        wish = {"org_id": org_id, "state": state, "before": before, "count": count}
-        return [chain_of(row) for row in await self._store.rows("chains_of_org", wish)]
+        query = {"org_id": org_id, "state": state, "before": before, "count": count}
+        return [chain_from_row(row) for row in await self._store.rows("chains_of_org", query)]
 
-    async def chain(self, org_id: str, root_id: str) -> Chain | None:
+    async def find_chain(self, org_id: str, root_id: str) -> Chain | None:
         """What is noted of a chain; None if it never ran into a limit."""
         rows = await self._store.rows("chain", {"org_id": org_id, "root_id": root_id})
-        return chain_of(rows[0]) if rows else None
+        return chain_from_row(rows[0]) if rows else None
 
-    async def messages(self, org_id: str, root_id: str, after: int, count: int) -> list[ChainMessage]:
+    async def list_messages(self, org_id: str, root_id: str, after: int, count: int) -> list[ChainMessage]:
         """The messages of a chain in order, behind a number; the first one has -1 before it."""
-        place = {"org_id": org_id, "root_id": root_id}
-        first = await self._store.rows("chain_root", place) if after < 0 else []
-        rest = await self._store.rows("chain_messages", {**place, "after": max(after, 0), "count": count - len(first)})
+        chain_key = {"org_id": org_id, "root_id": root_id}
+        first = await self._store.rows("chain_root", chain_key) if after < 0 else []
+        rest = await self._store.rows(
+            "chain_messages", {**chain_key, "after": max(after, 0), "count": count - len(first)}
+        )
         return [ChainMessage(*row) for row in (*first, *rest)]
 
 
-def chain_of(row: Row) -> Chain:
+def chain_from_row(row: Row) -> Chain:
     """A row of the table as a chain."""
     return Chain(**dict(zip(Chain.__struct_fields__, row, strict=True)))
 
 
-def requeued_page(found: Sequence[Row], page_bytes: int) -> tuple[list[Shown], int]:
+def split_requeued_page(found: Sequence[Row], page_bytes: int) -> tuple[list[ActivityPageRow], int]:
     """Letters that wait again, as `requeued_rows` tells them; and how many bytes they leave of a page."""
-    return [Shown(*row[:-1]) for row in found], page_bytes - (found[-1][-1] if found else 0)
+    return [ActivityPageRow(*row[:-1]) for row in found], page_bytes - (found[-1][-1] if found else 0)
 
 
-def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
+def _last_seq_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
     """The last row that fits a page, given (seq, bytes) in order; the first always does. None for no rows."""
     last, total = None, 0
     for seq, size in sizes:
@@ -382,5 +409,5 @@ def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None
     return last
 
 
-def _raw(body: str | None) -> "Raw | msgspec.UnsetType":
+def _to_raw(body: str | None) -> "Raw | msgspec.UnsetType":
     return UNSET if body is None else Raw(body.encode())

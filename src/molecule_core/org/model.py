@@ -8,7 +8,7 @@ POLL, PUSH = "poll", "push"
 """How messages reach an agent: it takes them, or they are posted to its url."""
 
 
-class Status(StrEnum):
+class WorkspaceStatus(StrEnum):
     """How a workspace stands."""
 
     PROVISIONING = "provisioning"
@@ -22,16 +22,16 @@ class Status(StrEnum):
     REMOVED = "removed"
 
 
-class Heard(StrEnum):
+class AgentSignal(StrEnum):
     """What the server notices about an agent."""
 
-    WELL = "well"  # heard, and nearly all of its work succeeds
+    HEALTHY = "well"  # heard, and nearly all of its work succeeds
     FAIR = "fair"  # heard, some of its work fails
     FAILING = "failing"  # heard, but at least half of its work fails, or its runtime hangs
     SILENT = "silent"  # not heard for `limits.silence_seconds`
 
 
-class Act(StrEnum):
+class LifecycleAction(StrEnum):
     """What a person does to the standing of a workspace."""
 
     PAUSE = "pause"
@@ -60,7 +60,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
     delivery_mode: str
     url: str | None
     agent_card: str | None
-    status: Status
+    status: WorkspaceStatus
     external: bool
     tier: int
     max_concurrent_tasks: int
@@ -90,7 +90,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return self.removed_at is not None
 
 
-class Pulse(Struct, frozen=True):
+class Heartbeat(Struct, frozen=True):
     """What an agent said of itself in its last heartbeat; `heard_at` in microseconds."""
 
     heard_at: int
@@ -101,15 +101,15 @@ class Pulse(Struct, frozen=True):
     current_task: str | None = None
 
 
-class SeatsGone(Struct, frozen=True):
-    """Seats are removed: what others hear of it, in the same transaction (store/followers.py)."""
+class WorkspacesRemoved(Struct, frozen=True):
+    """Seats are removed: what others hear of it, in the same transaction (store/subscribers.py)."""
 
     ids: tuple[str, ...]
     at: int
 
 
-class SeatsMoved(Struct, frozen=True):
-    """A seat is moved, and all below it with it: they have others above them now. Heard like `SeatsGone`."""
+class WorkspacesMoved(Struct, frozen=True):
+    """A seat is moved, and all below it with it: they have others above them now. Heard like `WorkspacesRemoved`."""
 
     ids: tuple[str, ...]
     at: int
@@ -138,12 +138,12 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     send_drafts: bool = False
 
 
-class Team(Struct, frozen=True):
+class TeamSpec(Struct, frozen=True):
     """A seat that is to be made, and those below it."""
 
-    seat: NewWorkspace
-    below: "tuple[Team, ...]" = ()
+    workspace: NewWorkspace
+    children: "tuple[TeamSpec, ...]" = ()
 
 
-NOTHING_HEARD = Pulse(heard_at=0)
+NO_HEARTBEAT = Heartbeat(heard_at=0)
 """Before the first heartbeat."""

@@ -6,126 +6,133 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from molecule_core.ground import points
-from molecule_core.ground.clock import rfc3339
-from molecule_core.org.model import Org, Pulse, Status, Workspace
-from molecule_core.org.registry import Registry
+from molecule_core.common import crash_points
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.org.model import Heartbeat, Org, Workspace, WorkspaceStatus
+from molecule_core.org.registry import OrgRegistry
+from molecule_core.store.cache_sync import BatchReader, SyncedCache
 from molecule_core.store.database import Row, Store
-from molecule_core.store.journal import log_key, org_key, pulse_key
-from molecule_core.store.mirrors import Mirror, Reads
-from molecule_core.wire.events import WorkspaceView
+from molecule_core.store.journal import heartbeat_key, log_key, org_key
+from molecule_core.wire.schemas.events import WorkspaceView
 
-_SWITCHES = ("external", "instruction_compact", "broadcast_enabled", "talk_to_user_enabled", "collapsed", "send_drafts")
+_BOOLEAN_COLUMNS = (
+    "external",
+    "instruction_compact",
+    "broadcast_enabled",
+    "talk_to_user_enabled",
+    "collapsed",
+    "send_drafts",
+)
 
 
 class OrgReader:
     """What others may know of organisations and workspaces. Implements `rules.Tree`; every answer is from memory."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: OrgRegistry) -> None:
         self._registry = registry
         self.org = registry.org
         self.find_org = registry.find_org
         self.orgs = registry.orgs
         self.workspace = registry.workspace
         self.parents = registry.parents
-        self.living = registry.living
+        self.active_workspace = registry.active_workspace
         self.workspaces = registry.workspaces
-        self.all_ever = registry.all_ever
+        self.all_with_removed = registry.all_with_removed
         self.children = registry.children
         self.roots = registry.roots
-        self.pulse = registry.pulse
-        self.beats = registry.beats
-        self.changes = registry.changes
-        self.pushed_to = registry.pushed_to
+        self.last_heartbeat = registry.last_heartbeat
+        self.last_heartbeat_number = registry.last_heartbeat_number
+        self.change_count = registry.change_count
+        self.push_workspace_ids = registry.push_workspace_ids
         self.tasks_changed_since = registry.tasks_changed_since
-        self.heard_after = registry.heard_after
+        self.workspaces_heard_after = registry.workspaces_heard_after
 
-    def view(self, workspace: Workspace) -> WorkspaceView:
+    def workspace_view(self, workspace: Workspace) -> WorkspaceView:
         """A workspace as persons and peers see it, with its last heartbeat."""
-        return view(workspace, self.pulse(workspace.id))
+        return workspace_view(workspace, self.last_heartbeat(workspace.id))
 
-    def lives_in(self, workspace_id: str, org_id: str) -> bool:
+    def is_active_in(self, workspace_id: str, org_id: str) -> bool:
         """Whether it is a workspace of this organisation that was not removed."""
         found = self.workspace(workspace_id)
         return found is not None and found.org_id == org_id and not found.removed
 
-    def page_list(self, org_id: str, after: str | None, count: int) -> bytes:
+    def encoded_page(self, org_id: str, after: str | None, count: int) -> bytes:
         """At most so many living workspaces of an organisation behind one of them, oldest first, as a list in JSON;
         LookupError: it has, and had, no such workspace."""
-        return self._registry.page_list(org_id, after, count, self._encoded)
+        return self._registry.encoded_page(org_id, after, count, self._encode)
 
-    def whole_list(self, org_id: str | None) -> bytes:
+    def encoded_list(self, org_id: str | None) -> bytes:
         """All living workspaces of one organisation or of all, oldest first, as a list in JSON."""
-        return self._registry.whole_list(org_id, self._encoded)
+        return self._registry.encoded_list(org_id, self._encode)
 
-    def _encoded(self, workspace: Workspace) -> bytes:
-        return msgspec.json.encode(self.view(workspace))
+    def _encode(self, workspace: Workspace) -> bytes:
+        return msgspec.json.encode(self.workspace_view(workspace))
 
 
-async def load_registry(store: Store, registry: Registry) -> None:
+async def load_registry(store: Store, registry: OrgRegistry) -> None:
     """Fills the registry from the store, at start."""
-    orgs = [_org(row) for row in await store.rows("all_orgs", {})]
-    workspaces = [_workspace(row) for row in await store.rows("all_workspaces", {})]
-    pulses = [(row[0], Pulse(*row[1:])) for row in await store.rows("all_heartbeats", {})]
-    registry.load(orgs, workspaces, pulses)
-    points.reached("registry.loaded")
+    orgs = [_org_from_row(row) for row in await store.rows("all_orgs", {})]
+    workspaces = [_workspace_from_row(row) for row in await store.rows("all_workspaces", {})]
+    heartbeats = [(row[0], Heartbeat(*row[1:])) for row in await store.rows("all_heartbeats", {})]
+    registry.load(orgs, workspaces, heartbeats)
+    crash_points.mark_reached("registry.loaded")
 
 
-class OrgMirror(Mirror):
+class OrgRegistrySync(SyncedCache):
     """Keeps the registry current where other processes change the store too."""
 
     KINDS = ("org", "workspace", "pulses")
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: OrgRegistry) -> None:
         self._registry = registry
 
-    async def load(self, read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+    async def load(self, read: BatchReader, kind: str, keys: list[str]) -> Iterable[str]:
         """What another process has changed; returns who may wait for it."""
         if kind == "org":
             for rows in await read("org_by_id", [{"id": key} for key in keys]):
                 for row in rows:
-                    self._registry.put_org(_org(row))
+                    self._registry.put_org(_org_from_row(row))
             return ()
         if kind == "workspace":
-            every = await read("workspace_by_id", [{"id": key} for key in keys])
-            found = [_workspace(row) for rows in every for row in rows]
-            self._registry.renew(found)
+            row_groups = await read("workspace_by_id", [{"id": key} for key in keys])
+            found = [_workspace_from_row(row) for rows in row_groups for row in rows]
+            self._registry.merge_workspaces(found)
             return {key for each in found for key in (org_key(each.org_id), log_key(each.id))}
-        saves = await read("heartbeats_of_save", [{"saved": key} for key in keys])
-        return self._learn(row for rows in saves for row in rows)
+        heartbeat_rows = await read("heartbeats_of_save", [{"saved": key} for key in keys])
+        return self._merge_heartbeats(row for rows in heartbeat_rows for row in rows)
 
-    def _learn(self, rows: Iterable[Row]) -> set[str]:
+    def _merge_heartbeats(self, rows: Iterable[Row]) -> set[str]:
         orgs = set()
         for row in rows:
-            self._registry.learn(row[0], Pulse(*row[1:]))
+            self._registry.merge_heartbeat(row[0], Heartbeat(*row[1:]))
             workspace = self._registry.workspace(row[0])
             if workspace is not None:
                 orgs.add(workspace.org_id)
-        return {pulse_key(org_id) for org_id in orgs}
+        return {heartbeat_key(org_id) for org_id in orgs}
 
-    async def load_all(self, read: Reads) -> None:
+    async def load_all(self, read: BatchReader) -> None:
         """Everything: more has changed than is noted."""
         for row in (await read("all_orgs", [{}]))[0]:
-            self._registry.put_org(_org(row))
-        self._registry.renew(_workspace(row) for row in (await read("all_workspaces", [{}]))[0])
-        self._learn((await read("all_heartbeats", [{}]))[0])
+            self._registry.put_org(_org_from_row(row))
+        self._registry.merge_workspaces(_workspace_from_row(row) for row in (await read("all_workspaces", [{}]))[0])
+        self._merge_heartbeats((await read("all_heartbeats", [{}]))[0])
 
 
-def _org(row: Row) -> Org:
+def _org_from_row(row: Row) -> Org:
     id_, name, skip, at = row
     return Org(id_, name, bool(skip), at)
 
 
-def _workspace(row: Row) -> Workspace:
+def _workspace_from_row(row: Row) -> Workspace:
     """`all_workspaces` selects the columns in the order of the struct's fields."""
     columns: dict[str, Any] = dict(zip(Workspace.__struct_fields__, row, strict=True))
-    columns["status"] = Status(columns["status"])
-    for name in _SWITCHES:
+    columns["status"] = WorkspaceStatus(columns["status"])
+    for name in _BOOLEAN_COLUMNS:
         columns[name] = bool(columns[name])
     return Workspace(**columns)
 
 
-def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
+def workspace_view(workspace: Workspace, heartbeat: Heartbeat) -> WorkspaceView:
     """A workspace as persons and peers see it."""
     return WorkspaceView(
         id=workspace.id,
@@ -139,10 +146,10 @@ def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
         status=workspace.status.value,
         external=workspace.external,
         tier=workspace.tier,
-        active_tasks=pulse.active_tasks,
+        active_tasks=heartbeat.active_tasks,
         max_concurrent_tasks=workspace.max_concurrent_tasks,
-        last_error_rate=pulse.error_rate,
-        uptime_seconds=pulse.uptime_seconds,
+        last_error_rate=heartbeat.error_rate,
+        uptime_seconds=heartbeat.uptime_seconds,
         agent_card=None if workspace.agent_card is None else Raw(workspace.agent_card.encode()),
         instruction_template_id=workspace.instruction_template_id,
         instruction_compact=workspace.instruction_compact,
@@ -152,9 +159,9 @@ def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
         x=workspace.x,
         y=workspace.y,
         rev=workspace.rev,
-        created_at=rfc3339(workspace.created_at),
-        updated_at=rfc3339(workspace.updated_at),
-        removed_at=None if workspace.removed_at is None else rfc3339(workspace.removed_at),
+        created_at=to_rfc3339(workspace.created_at),
+        updated_at=to_rfc3339(workspace.updated_at),
+        removed_at=None if workspace.removed_at is None else to_rfc3339(workspace.removed_at),
         key=workspace.key,
         instruction_shape=workspace.instruction_shape,
         reply_seconds=workspace.reply_seconds,

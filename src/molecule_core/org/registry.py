@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from itertools import islice
 
-from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.errors import NotFound, WorkspaceRemoved
-from molecule_core.org.model import NOTHING_HEARD, PUSH, Org, Pulse, Workspace
-from molecule_core.org.roll import Roll, Show
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import NotFound, WorkspaceRemoved
+from molecule_core.org.list_cache import OrgListCache, WorkspaceEncoder
+from molecule_core.org.model import NO_HEARTBEAT, PUSH, Heartbeat, Org, Workspace
 
 
-class Registry:
+class OrgRegistry:
     """All organisations and workspaces, removed ones too. Implements `rules.Tree`."""
 
     def __init__(self) -> None:
@@ -22,77 +22,81 @@ class Registry:
         self._workspaces: dict[str, Workspace] = {}
         self._parents: dict[str, str | None] = {}
         # Keyed by the parent's id, or by the organisation's for its roots; dicts keep the order of creation.
-        self._below: dict[str, dict[str, Workspace]] = {}
+        self._children: dict[str, dict[str, Workspace]] = {}
         # All that ever were, by organisation; and where in its roll each stands.
-        self._rolls: defaultdict[str, Roll] = defaultdict(Roll)
-        self._living: dict[str, dict[str, Workspace]] = {}
-        self._places: dict[str, int] = {}
-        self._pulses: dict[str, Pulse] = {}
+        self._list_caches: defaultdict[str, OrgListCache] = defaultdict(OrgListCache)
+        self._active: dict[str, dict[str, Workspace]] = {}
+        self._positions: dict[str, int] = {}
+        self._heartbeats: dict[str, Heartbeat] = {}
         self._unsaved: set[str] = set()
         # Whose last heartbeat came to another process, which saves it only now and then.
-        self._heard_elsewhere: set[str] = set()
+        self._heard_remotely: set[str] = set()
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
-        self._heard: dict[str, dict[str, int]] = {}
-        self._beats = 0
-        self._changes = 0
-        self._pushed_to: set[str] = set()
+        self._heartbeat_numbers: dict[str, dict[str, int]] = {}
+        self._heartbeat_count = 0
+        self._change_count = 0
+        self._push_workspace_ids: set[str] = set()
         # When an agent last said that it works on something else.
-        self._busy_since: dict[str, int] = {}
+        self._task_changed_at: dict[str, int] = {}
 
-    def load(self, orgs: Iterable[Org], workspaces: Iterable[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
+    def load(
+        self, orgs: Iterable[Org], workspaces: Iterable[Workspace], heartbeats: Iterable[tuple[str, Heartbeat]]
+    ) -> None:
         """Takes over what the store knows; workspaces oldest first."""
         for org in orgs:
             self.put_org(org)
-        self.put_all(workspaces)
-        self._pulses.update(pulses)
+        self.put_workspaces(workspaces)
+        self._heartbeats.update(heartbeats)
 
     def put_org(self, org: Org) -> None:
         """A new or changed organisation."""
         self._orgs[org.id] = org
 
-    def put(self, workspace: Workspace) -> None:
+    def put_workspace(self, workspace: Workspace) -> None:
         """A new or changed workspace."""
-        self._changes += 1
+        self._change_count += 1
         if workspace.delivery_mode == PUSH and not workspace.removed:
-            self._pushed_to.add(workspace.id)
+            self._push_workspace_ids.add(workspace.id)
         else:
-            self._pushed_to.discard(workspace.id)
+            self._push_workspace_ids.discard(workspace.id)
         old = self._workspaces.get(workspace.id)
-        moved = old is not None and _place(old) != _place(workspace)
+        moved = old is not None and _parent_key(old) != _parent_key(workspace)
         if old is not None and moved:
-            self._below[_place(old)].pop(workspace.id, None)
-        self._enroll(workspace)
+            self._children[_parent_key(old)].pop(workspace.id, None)
+        self._update_list_cache(workspace)
         self._workspaces[workspace.id] = workspace
         self._parents[workspace.id] = workspace.parent_id
-        level = self._below.setdefault(_place(workspace), {})
-        living = self._living.setdefault(workspace.org_id, {})
-        for place in (level, living):
+        level = self._children.setdefault(_parent_key(workspace), {})
+        active = self._active.setdefault(workspace.org_id, {})
+        for place in (level, active):
             if workspace.removed:
                 place.pop(workspace.id, None)
             else:
                 place[workspace.id] = workspace
         if moved:  # oldest first, as after a restart
-            self._below[_place(workspace)] = dict(sorted(level.items(), key=lambda item: self._places[item[0]]))
+            self._children[_parent_key(workspace)] = dict(
+                sorted(level.items(), key=lambda item: self._positions[item[0]])
+            )
 
-    def _enroll(self, workspace: Workspace) -> None:
-        roll = self._rolls[workspace.org_id]
-        place = self._places.get(workspace.id)
+    def _update_list_cache(self, workspace: Workspace) -> None:
+        list_cache = self._list_caches[workspace.org_id]
+        place = self._positions.get(workspace.id)
         if place is None:
-            self._places[workspace.id] = roll.add(workspace)
+            self._positions[workspace.id] = list_cache.add(workspace)
         else:
-            roll.replace(place, workspace)
+            list_cache.replace(place, workspace)
 
-    def put_all(self, workspaces: Iterable[Workspace]) -> None:
+    def put_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Several at once."""
         for workspace in workspaces:
-            self.put(workspace)
+            self.put_workspace(workspace)
 
-    def renew(self, workspaces: Iterable[Workspace]) -> None:
+    def merge_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Takes over what another process has changed; what is newer here stays."""
         for workspace in workspaces:
             known = self._workspaces.get(workspace.id)
             if known is None or known.rev < workspace.rev:
-                self.put(workspace)
+                self.put_workspace(workspace)
 
     def org(self, org_id: str) -> Org:
         """An organisation; KeyError if there is none."""
@@ -114,142 +118,150 @@ class Registry:
         """The id of each workspace's parent, also of removed ones."""
         return self._parents
 
-    def living(self, workspace_id: str) -> Workspace:
+    def active_workspace(self, workspace_id: str) -> Workspace:
         """A workspace that is not removed. Raises NotFound, WorkspaceRemoved."""
         workspace = self._workspaces.get(workspace_id)
         if workspace is None:
             raise NotFound(what="workspace")
         if workspace.removed_at is not None:
-            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
+            raise WorkspaceRemoved(id=workspace.id, removed_at=to_rfc3339(workspace.removed_at))
         return workspace
 
     def workspaces(self, org_id: str | None = None) -> Collection[Workspace]:
         """The live workspaces of one organisation or of all, oldest first."""
         if org_id is not None:
-            return self._living.get(org_id, {}).values()
-        return [workspace for living in self._living.values() for workspace in living.values()]
+            return self._active.get(org_id, {}).values()
+        return [workspace for active in self._active.values() for workspace in active.values()]
 
-    def all_ever(self, org_id: str) -> Iterator[Workspace]:
+    def all_with_removed(self, org_id: str) -> Iterator[Workspace]:
         """The workspaces of an organisation, removed ones too, oldest first."""
-        return iter(self._ever(org_id))
+        return iter(self._list_with_removed(org_id))
 
-    def _ever(self, org_id: str) -> list[Workspace]:
-        roll = self._rolls.get(org_id)
-        return [] if roll is None else roll.seats
+    def _list_with_removed(self, org_id: str) -> list[Workspace]:
+        list_cache = self._list_caches.get(org_id)
+        return [] if list_cache is None else list_cache.workspaces
 
-    def page(self, org_id: str, after: str | None, count: int) -> list[Workspace]:
+    def workspace_page(self, org_id: str, after: str | None, count: int) -> list[Workspace]:
         """At most so many living workspaces of an organisation behind one of them, oldest first; LookupError: it has,
         and had, no such workspace."""
-        ever = self._ever(org_id)
+        with_removed = self._list_with_removed(org_id)
         first = 0
         if after is not None:
-            if after not in self._places or self._workspaces[after].org_id != org_id:
+            if after not in self._positions or self._workspaces[after].org_id != org_id:
                 raise LookupError(after)
-            first = self._places[after] + 1
-        behind = (ever[place] for place in range(first, len(ever)))
+            first = self._positions[after] + 1
+        behind = (with_removed[place] for place in range(first, len(with_removed)))
         return list(islice((workspace for workspace in behind if not workspace.removed), count))
 
-    def page_list(self, org_id: str, after: str | None, count: int, show: Show) -> bytes:
+    def encoded_page(self, org_id: str, after: str | None, count: int, encode: WorkspaceEncoder) -> bytes:
         """A page as a list in JSON, each workspace as `show` makes it; what was made for an earlier list and still
         holds is taken from there. Raises LookupError."""
-        found = self.page(org_id, after, count)
+        found = self.workspace_page(org_id, after, count)
         if not found:
             return b"[]"
-        return _list(self._rolls[org_id].texts(self._places[found[0].id], self._places[found[-1].id], show))
+        return _json_list(
+            self._list_caches[org_id].encoded_segments(
+                self._positions[found[0].id], self._positions[found[-1].id], encode
+            )
+        )
 
-    def whole_list(self, org_id: str | None, show: Show) -> bytes:
+    def encoded_list(self, org_id: str | None, encode: WorkspaceEncoder) -> bytes:
         """The same of all living workspaces of one organisation or of all."""
-        rolls = [roll for id_, roll in self._rolls.items() if org_id in (None, id_)]
-        return _list(text for roll in rolls for text in roll.texts(0, len(roll.seats) - 1, show))
+        list_caches = [list_cache for id_, list_cache in self._list_caches.items() if org_id in (None, id_)]
+        return _json_list(
+            text
+            for list_cache in list_caches
+            for text in list_cache.encoded_segments(0, len(list_cache.workspaces) - 1, encode)
+        )
 
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
-        return list(self._below.get(workspace.id, {}).values())
+        return list(self._children.get(workspace.id, {}).values())
 
     def roots(self, org_id: str) -> list[Workspace]:
         """The live workspaces at the top of an organisation, oldest first."""
-        return list(self._below.get(org_id, {}).values())
+        return list(self._children.get(org_id, {}).values())
 
-    def pulse(self, workspace_id: str) -> Pulse:
+    def last_heartbeat(self, workspace_id: str) -> Heartbeat:
         """What its agent said last."""
-        return self._pulses.get(workspace_id, NOTHING_HEARD)
+        return self._heartbeats.get(workspace_id, NO_HEARTBEAT)
 
-    def hear(self, workspace_id: str, pulse: Pulse) -> bool:
+    def record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
         """A heartbeat came. It is saved with the next sweep. Returns whether its agent works on something else now."""
         self._unsaved.add(workspace_id)
-        self._heard_elsewhere.discard(workspace_id)
-        return self._note(workspace_id, pulse)
+        self._heard_remotely.discard(workspace_id)
+        return self._store_heartbeat(workspace_id, heartbeat)
 
-    def learn(self, workspace_id: str, pulse: Pulse) -> None:
+    def merge_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
         """A heartbeat came to another process, which has saved it."""
-        if workspace_id in self._workspaces and pulse.heard_at > self.pulse(workspace_id).heard_at:
-            self._heard_elsewhere.add(workspace_id)
-            self._note(workspace_id, pulse)
+        if workspace_id in self._workspaces and heartbeat.heard_at > self.last_heartbeat(workspace_id).heard_at:
+            self._heard_remotely.add(workspace_id)
+            self._store_heartbeat(workspace_id, heartbeat)
 
-    def heard_elsewhere(self, workspace_id: str) -> bool:
+    def is_heard_remotely(self, workspace_id: str) -> bool:
         """Whether another process has heard it last: there may be a heartbeat that is not saved yet."""
-        return workspace_id in self._heard_elsewhere
+        return workspace_id in self._heard_remotely
 
-    def _note(self, workspace_id: str, pulse: Pulse) -> bool:
-        before = self.pulse(workspace_id)
-        other_task = (before.current_task, before.active_tasks) != (pulse.current_task, pulse.active_tasks)
-        if other_task:
-            self._busy_since[workspace_id] = pulse.heard_at
-        self._pulses[workspace_id] = pulse
-        self._beats += 1
+    def _store_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
+        before = self.last_heartbeat(workspace_id)
+        task_changed = (before.current_task, before.active_tasks) != (heartbeat.current_task, heartbeat.active_tasks)
+        if task_changed:
+            self._task_changed_at[workspace_id] = heartbeat.heard_at
+        self._heartbeats[workspace_id] = heartbeat
+        self._heartbeat_count += 1
         org_id = self._workspaces[workspace_id].org_id
-        self._rolls[org_id].forget(self._places[workspace_id])
-        heard = self._heard.setdefault(org_id, {})
-        heard.pop(workspace_id, None)
-        heard[workspace_id] = self._beats
-        return other_task
+        self._list_caches[org_id].invalidate(self._positions[workspace_id])
+        numbers = self._heartbeat_numbers.setdefault(org_id, {})
+        numbers.pop(workspace_id, None)
+        numbers[workspace_id] = self._heartbeat_count
+        return task_changed
 
     def tasks_changed_since(self, org_id: str, at: int) -> list[Workspace]:
         """The workspaces of an organisation whose agents have begun something else since a time (microseconds)."""
         found = []
-        for workspace_id in reversed(self._heard.get(org_id, {})):
-            if self._pulses[workspace_id].heard_at < at:
+        for workspace_id in reversed(self._heartbeat_numbers.get(org_id, {})):
+            if self._heartbeats[workspace_id].heard_at < at:
                 break
-            if self._busy_since.get(workspace_id, 0) >= at:
+            if self._task_changed_at.get(workspace_id, 0) >= at:
                 found.append(self._workspaces[workspace_id])
         return found
 
-    def changes(self) -> int:
+    def change_count(self) -> int:
         """How often a workspace was new or changed: another number means that something about one is other."""
-        return self._changes
+        return self._change_count
 
-    def pushed_to(self) -> Set[str]:
+    def push_workspace_ids(self) -> Set[str]:
         """The ids of the living workspaces whose agents do not poll."""
-        return self._pushed_to
+        return self._push_workspace_ids
 
-    def beats(self) -> int:
+    def last_heartbeat_number(self) -> int:
         """The number of the last heartbeat."""
-        return self._beats
+        return self._heartbeat_count
 
-    def heard_after(self, org_id: str, beat: int) -> list[Workspace]:
+    def workspaces_heard_after(self, org_id: str, heartbeat_number: int) -> list[Workspace]:
         """The workspaces of an organisation that were heard behind a heartbeat, the last one first."""
         found = []
-        for workspace_id in reversed(self._heard.get(org_id, {})):
-            if self._heard[org_id][workspace_id] <= beat:
+        for workspace_id in reversed(self._heartbeat_numbers.get(org_id, {})):
+            if self._heartbeat_numbers[org_id][workspace_id] <= heartbeat_number:
                 break
             found.append(self._workspaces[workspace_id])
         return found
 
-    def take_unsaved(self) -> list[tuple[str, Pulse]]:
+    def take_unsaved_heartbeats(self) -> list[tuple[str, Heartbeat]]:
         """The heartbeats that came since the last call."""
         unsaved, self._unsaved = self._unsaved, set()
-        return [(workspace_id, self._pulses[workspace_id]) for workspace_id in unsaved]
+        return [(workspace_id, self._heartbeats[workspace_id]) for workspace_id in unsaved]
 
-    def not_saved(self, workspace_ids: Iterable[str]) -> None:
+    def mark_unsaved(self, workspace_ids: Iterable[str]) -> None:
         """The store did not take these: they go with the next."""
         self._unsaved.update(workspace_ids)
 
 
-def _place(workspace: Workspace) -> str:
+def _parent_key(workspace: Workspace) -> str:
     return workspace.parent_id or workspace.org_id
 
 
-def _list(texts: Iterable[bytes]) -> bytes:
+def _json_list(texts: Iterable[bytes]) -> bytes:
     """Rows that each end with a comma, as a list. (Tens of megabytes perhaps: they are copied once.)"""
     rows = [text for text in texts if text]
     if rows:

@@ -8,25 +8,40 @@ from typing import Any
 import msgspec
 
 from molecule_core.access.writer import AccessWriter
-from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InvalidField, OrgExists, ServerBusy, StatusForbids, StoreUnavailable
-from molecule_core.ground.ids import Ids
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import clean_line, clean_name
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.errors import InvalidField, OrgExists, ServerBusy, StatusConflict, StoreUnavailable
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import validate_line, validate_name
 from molecule_core.org import rules
-from molecule_core.org.model import PUSH, Act, Heard, NewWorkspace, Org, Pulse, Status, Workspace
-from molecule_core.org.registry import Registry
-from molecule_core.org.seats import Seats, event, insert_of, seat_of, status_event
-from molecule_core.org.tree import TreeWriter
-from molecule_core.store.database import Command, Decision, Event, Read, Store, WriteSet
-from molecule_core.store.journal import PUSHES, org_key, pulse_key
+from molecule_core.org.model import (
+    PUSH,
+    AgentSignal,
+    Heartbeat,
+    LifecycleAction,
+    NewWorkspace,
+    Org,
+    Workspace,
+    WorkspaceStatus,
+)
+from molecule_core.org.registry import OrgRegistry
+from molecule_core.org.tree_writer import TreeWriter
+from molecule_core.org.workspace_changes import (
+    WorkspaceChanges,
+    build_workspace,
+    insert_statement,
+    status_event,
+    workspace_event,
+)
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Store, WriteSet
+from molecule_core.store.journal import PUSHES_KEY, heartbeat_key, org_key
 from molecule_core.store.queries import Params
-from molecule_core.store.timers import TIMERS, timer
-from molecule_core.wire.events import CardUpdated, Online
+from molecule_core.store.timers import TIMERS_KEY, set_timer
+from molecule_core.wire.schemas.events import AgentOnlinePayload, CardUpdatedPayload
 
 SWEEP = "liveness"
 """The kind of the timer that looks for silent agents."""
-PULSES = "pulses"
+HEARTBEATS = "pulses"
 """The wake-up key of what agents say to this process and other processes should know soon."""
 
 
@@ -36,291 +51,317 @@ class OrgWriter:
     def __init__(
         self,
         store: Store,
-        registry: Registry,
+        registry: OrgRegistry,
         access: AccessWriter,
-        ring: Callable[[Iterable[str]], None],
+        notify: Callable[[Iterable[str]], None],
         *,
         clock: Clock,
-        ids: Ids,
+        ids: IdGenerator,
         limits: Limits,
     ) -> None:
         self._store = store
         self._registry = registry
         self._access = access
-        self._ring = ring
+        self._notify = notify
         self._clock = clock
         self._ids = ids
         self._limits = limits
         self._started_at = clock.now()
-        self._seats = Seats(store, registry, clock=clock, limits=limits)
-        self._tree = TreeWriter(self._seats, access, ids)
+        self._changes = WorkspaceChanges(store, registry, clock=clock, limits=limits)
+        self._tree = TreeWriter(self._changes, access, ids)
         self.expand = self._tree.expand
         self.collapse = self._tree.collapse
-        self.remove = self._tree.remove
+        self.remove_workspace = self._tree.remove_workspace
 
     # -- organisations -------------------------------------------------------------------------------------------------
 
     async def create_org(self, name: str, *, allow_skip_level: bool = False) -> Org:
         """A new tenant. Raises InvalidName, OrgExists."""
-        org = Org(self._ids.new(), clean_name(name, self._limits.name_length), allow_skip_level, self._clock.now())
+        org = Org(self._ids.new(), validate_name(name, self._limits.name_length), allow_skip_level, self._clock.now())
 
-        def decide() -> Decision[Org]:
+        def decide() -> CommandSteps[Org]:
             yield from ()
             if any(other.name == org.name for other in self._registry.orgs()):
                 raise OrgExists(name=org.name)
             row = {**msgspec.structs.asdict(org), "allow_skip_level": int(allow_skip_level)}
-            return WriteSet(org, [("insert_org", row)], then=lambda: self._registry.put_org(org))
+            return WriteSet(org, [("insert_org", row)], after_commit=lambda: self._registry.put_org(org))
 
         return await self._store.run(Command("", (("orgs",),), decide))
 
-    async def first_org(self, name: str) -> Org:
+    async def get_or_create_org(self, name: str) -> Org:
         """The first organisation; a new one of that name if there is none. However many processes start at once."""
-        org = Org(self._ids.new(), clean_name(name, self._limits.name_length), False, self._clock.now())
+        org = Org(self._ids.new(), validate_name(name, self._limits.name_length), False, self._clock.now())
 
-        def decide() -> Decision[Org]:
+        def decide() -> CommandSteps[Org]:
             yield from ()
-            if there := self._registry.orgs():
-                return WriteSet(there[0])
+            if existing := self._registry.orgs():
+                return WriteSet(existing[0])
             row = {**msgspec.structs.asdict(org), "allow_skip_level": 0}
-            return WriteSet(org, [("insert_org", row)], then=lambda: self._registry.put_org(org))
+            return WriteSet(org, [("insert_org", row)], after_commit=lambda: self._registry.put_org(org))
 
         return await self._store.run(Command("", (("orgs",),), decide))
 
     # -- seats ---------------------------------------------------------------------------------------------------------
 
-    async def create(self, org_id: str, new: NewWorkspace) -> tuple[Workspace, str]:
+    async def create_workspace(self, org_id: str, new: NewWorkspace) -> tuple[Workspace, str]:
         """A new seat and its token. A name that is taken under the same parent gets a number behind it.
 
         Raises InvalidName, InvalidParent, InvalidField."""
-        clean = self._seats.clean(new)
+        clean = self._changes.clean_workspace(new)
         workspace_id, now = self._ids.new(), self._clock.now()
-        token, token_writes = self._access.issue_for_workspace(org_id, workspace_id)
+        token, token_writes = self._access.prepare_workspace_token(org_id, workspace_id)
 
-        def decide() -> Decision[tuple[Workspace, str]]:
+        def decide() -> CommandSteps[tuple[Workspace, str]]:
             yield from ()
-            self._seats.check_key_is_free(org_id, clean.key)
-            name = self._seats.free_name(clean.name, self._seats.level(org_id, clean.parent_id))
-            workspace = seat_of(clean, org_id, workspace_id, name, now, clean.parent_id)
+            self._changes.check_key_unused(org_id, clean.key)
+            name = self._changes.unused_name(clean.name, self._changes.future_siblings(org_id, clean.parent_id))
+            workspace = build_workspace(clean, org_id, workspace_id, name, now, clean.parent_id)
             return WriteSet(
                 (workspace, token),
-                [insert_of(workspace), *token_writes],
-                [self._seats.shown("WORKSPACE_PROVISIONING", workspace)],
-                rings=(org_key(org_id),),
-                then=lambda: self._registry.put(workspace),
+                [insert_statement(workspace), *token_writes],
+                [self._changes.workspace_view_event("WORKSPACE_PROVISIONING", workspace)],
+                notify=(org_key(org_id),),
+                after_commit=lambda: self._registry.put_workspace(workspace),
             )
 
         return await self._store.run(Command(org_id, (("tree", org_id),), decide))
 
-    async def change(self, workspace_id: str, fields: dict[str, Any]) -> Workspace:
+    async def update_workspace(self, workspace_id: str, fields: dict[str, Any]) -> Workspace:
         """Changes what people set about a seat: name, role, runtime, tier and the like; `parent_id` moves it, with all
         that is below it.
 
         Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
         fields = self._clean_fields(fields)
 
-        def decide() -> Decision[Workspace]:
+        def decide() -> CommandSteps[Workspace]:
             yield from ()
-            old = new = self._registry.living(workspace_id)
-            wanted, events, facts = dict(fields), list[Event](), list[object]()
-            self._seats.check_key_is_free(old.org_id, fields.get("key"), old.id)
-            if wanted.pop("parent_id", old.parent_id) != old.parent_id:
-                new, told, moved = self._tree.moved(old, fields["parent_id"], wanted.pop("name", old.name))
-                events.append(told)
-                facts.append(moved)
-            elif wanted.get("name", old.name) != old.name:
-                level = self._seats.level(old.org_id, old.parent_id)
-                wanted["name"] = self._seats.free_name(wanted["name"], level, old.id)
-            if "delivery_mode" in wanted or "url" in wanted:
-                said = wanted.get("delivery_mode"), wanted.get("url")
-                wanted["delivery_mode"], wanted["url"] = rules.delivery(*said, (old.delivery_mode, old.url))
-            if wanted or not events:
-                new = self._seats.next(new, **wanted)
-                events.append(self._seats.shown("WORKSPACE_UPDATED", new))  # control: workspace-event
-            written = self._seats.changed(new, events, new)
-            written.facts += facts
-            return written
+            old = new = self._registry.active_workspace(workspace_id)
+            updates, events, domain_events = dict(fields), list[JournalEvent](), list[object]()
+            self._changes.check_key_unused(old.org_id, fields.get("key"), old.id)
+            if updates.pop("parent_id", old.parent_id) != old.parent_id:
+                new, move_event, moved = self._tree.prepare_move(
+                    old, fields["parent_id"], updates.pop("name", old.name)
+                )
+                events.append(move_event)
+                domain_events.append(moved)
+            elif updates.get("name", old.name) != old.name:
+                level = self._changes.future_siblings(old.org_id, old.parent_id)
+                updates["name"] = self._changes.unused_name(updates["name"], level, old.id)
+            if "delivery_mode" in updates or "url" in updates:
+                requested = updates.get("delivery_mode"), updates.get("url")
+                updates["delivery_mode"], updates["url"] = rules.resolve_delivery(
+                    *requested, (old.delivery_mode, old.url)
+                )
+            if updates or not events:
+                new = self._changes.next_revision(new, **updates)
+                events.append(self._changes.workspace_view_event("WORKSPACE_UPDATED", new))  # control: workspace-event
+            write_set = self._changes.update_write_set(new, events, new)
+            write_set.domain_events += domain_events
+            return write_set
 
-        return await self._store.run(self._seats.in_tree(workspace_id, decide))
+        return await self._store.run(self._changes.tree_command(workspace_id, decide))
 
     def _clean_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         clean = dict(fields)
         if "name" in clean:
-            clean["name"] = clean_name(clean["name"], self._limits.name_length)
+            clean["name"] = validate_name(clean["name"], self._limits.name_length)
         for each in ("role", "runtime"):
             if clean.get(each) is not None:
-                clean[each] = clean_line(clean[each], self._limits.short_text_length, each)
+                clean[each] = validate_line(clean[each], self._limits.short_text_length, each)
         if "key" in clean:
-            clean["key"] = self._seats.clean_key(clean["key"])
+            clean["key"] = self._changes.clean_key(clean["key"])
         return clean
 
-    async def act(self, workspace_id: str, act: Act) -> Workspace:
+    async def apply_lifecycle_action(self, workspace_id: str, action: LifecycleAction) -> Workspace:
         """Pauses, resumes or hibernates a seat; no harm if it stands so already.
 
         Raises StatusForbids, NotFound, WorkspaceRemoved."""
 
-        def decide() -> Decision[Workspace]:
+        def decide() -> CommandSteps[Workspace]:
             yield from ()
-            old = self._registry.living(workspace_id)
-            pulse = self._registry.pulse(workspace_id)
-            status = rules.AFTER_ACT[old.status, act]
+            old = self._registry.active_workspace(workspace_id)
+            heartbeat = self._registry.last_heartbeat(workspace_id)
+            status = rules.LIFECYCLE_TRANSITIONS[old.status, action]
             if status is None:
-                raise StatusForbids(name=old.name, status=old.status.value, reason=rules.why_not(old.status, act))
+                raise StatusConflict(
+                    name=old.name, status=old.status.value, reason=rules.lifecycle_error(old.status, action)
+                )
             if status is old.status:
                 return WriteSet(old)
-            if act is Act.RESUME:
-                silent = pulse.heard_at + self._limits.silence_seconds * SECOND <= self._clock.now()
-                status = rules.status_of_resumed(old, pulse, silent=silent)
-            new = self._seats.next(old, status=status)
-            return self._seats.changed(new, [status_event(new, old, pulse)], new)
+            if action is LifecycleAction.RESUME:
+                silent = heartbeat.heard_at + self._limits.silence_seconds * SECOND <= self._clock.now()
+                status = rules.status_after_resume(old, heartbeat, silent=silent)
+            new = self._changes.next_revision(old, status=status)
+            return self._changes.update_write_set(new, [status_event(new, old, heartbeat)], new)
 
-        return await self._store.run(self._seats.of_one(workspace_id, decide))
+        return await self._store.run(self._changes.workspace_command(workspace_id, decide))
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
-    async def register(
-        self, workspace_id: str, card: Any, mode: str | None = None, url: str | None = None, *, card_stays: bool = False
+    async def register_agent(
+        self,
+        workspace_id: str,
+        card: Any,
+        mode: str | None = None,
+        url: str | None = None,
+        *,
+        card_locked: bool = False,
     ) -> Workspace:
         """An agent takes its seat, and says how its messages reach it. `card_stays`: it may not change its card. Raises
         InvalidField, UrlMissing, NotFound, WorkspaceRemoved."""
 
-        def decide() -> Decision[Workspace]:
+        def decide() -> CommandSteps[Workspace]:
             yield from ()
-            old = self._registry.living(workspace_id)
-            text = self._card_text(old, rules.standing_card(old.agent_card, card) if card_stays else card)
-            status = rules.status_of_seated(old)
-            same_card = rules.same_json(old.agent_card, text)
-            place = rules.delivery(mode, url, (old.delivery_mode, old.url))
-            moved = place != (old.delivery_mode, old.url)
+            old = self._registry.active_workspace(workspace_id)
+            text = self._encode_card(old, rules.locked_card(old.agent_card, card) if card_locked else card)
+            status = rules.status_after_register(old)
+            same_card = rules.is_same_json(old.agent_card, text)
+            delivery = rules.resolve_delivery(mode, url, (old.delivery_mode, old.url))
+            moved = delivery != (old.delivery_mode, old.url)
             if same_card and status is old.status and not moved:
                 return WriteSet(old)
-            new = self._seats.next(old, agent_card=text, status=status, delivery_mode=place[0], url=place[1])
+            new = self._changes.next_revision(
+                old, agent_card=text, status=status, delivery_mode=delivery[0], url=delivery[1]
+            )
             events = []
             if moved:
-                events.append(self._seats.shown("WORKSPACE_UPDATED", new))
+                events.append(self._changes.workspace_view_event("WORKSPACE_UPDATED", new))
             if status is not old.status:
                 known = msgspec.Raw(text.encode())
-                events.append(event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value, known)))
+                events.append(
+                    workspace_event(
+                        "WORKSPACE_ONLINE", new, AgentOnlinePayload(new.delivery_mode, old.status.value, known)
+                    )
+                )
             if not same_card:
-                events.append(event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode()))))
-            return self._seats.changed(new, events, new)
+                events.append(
+                    workspace_event("AGENT_CARD_UPDATED", new, CardUpdatedPayload(msgspec.Raw(text.encode())))
+                )
+            return self._changes.update_write_set(new, events, new)
 
-        workspace = await self._store.run(self._seats.of_one(workspace_id, decide))
-        self._hear(workspace_id, self._heard_now(workspace_id))
+        workspace = await self._store.run(self._changes.workspace_command(workspace_id, decide))
+        self._record_heartbeat(workspace_id, self._heartbeat_now(workspace_id))
         return workspace
 
-    async def update_card(self, workspace_id: str, card: Any, *, card_stays: bool = False) -> None:
+    async def update_card(self, workspace_id: str, card: Any, *, card_locked: bool = False) -> None:
         """What the agent says of itself now. `card_stays`: it may not change its card. Raises InvalidField, NotFound,
         WorkspaceRemoved."""
-        await self._revise_card(workspace_id, lambda old: rules.standing_card(old, card) if card_stays else card)
+        await self._revise_card(workspace_id, lambda old: rules.locked_card(old, card) if card_locked else card)
 
     async def update_tools(self, workspace_id: str, listed: list[Any]) -> None:
         """Which tools the agent has now. Raises as `update_card` does."""
         await self._revise_card(workspace_id, lambda old: rules.card_with_tools(old, listed))
 
-    async def _revise_card(self, workspace_id: str, revised: Callable[[str | None], Any]) -> None:
+    async def _revise_card(self, workspace_id: str, revise: Callable[[str | None], Any]) -> None:
         """`revised` is given the card that stands when this is written: others may write one at the same time."""
 
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
-            old = self._registry.living(workspace_id)
-            text = self._card_text(old, revised(old.agent_card))
-            if rules.same_json(old.agent_card, text):
+            old = self._registry.active_workspace(workspace_id)
+            text = self._encode_card(old, revise(old.agent_card))
+            if rules.is_same_json(old.agent_card, text):
                 return WriteSet(None)
-            new = self._seats.next(old, agent_card=text)
-            return self._seats.changed(
-                new, [event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode())))], None
+            new = self._changes.next_revision(old, agent_card=text)
+            return self._changes.update_write_set(
+                new, [workspace_event("AGENT_CARD_UPDATED", new, CardUpdatedPayload(msgspec.Raw(text.encode())))], None
             )
 
-        await self._store.run(self._seats.of_one(workspace_id, decide))
+        await self._store.run(self._changes.workspace_command(workspace_id, decide))
 
-    async def heartbeat(self, workspace_id: str, pulse: Pulse, *, runtime_state: str | None) -> None:
+    async def handle_heartbeat(self, workspace_id: str, heartbeat: Heartbeat, *, runtime_state: str | None) -> None:
         """An agent says that it is there. Writes only if that changes its status. Raises NotFound, WorkspaceRemoved."""
-        workspace = self._registry.living(workspace_id)
-        self._hear(workspace_id, pulse)
-        heard = rules.heard(pulse, wedged=runtime_state == "wedged")
-        if rules.next_status(workspace, heard) is not workspace.status:
+        workspace = self._registry.active_workspace(workspace_id)
+        self._record_heartbeat(workspace_id, heartbeat)
+        signal = rules.classify_heartbeat(heartbeat, wedged=runtime_state == "wedged")
+        if rules.next_status(workspace, signal) is not workspace.status:
             await self._store.run(
-                self._seats.of_one(workspace_id, partial(self._status_after, workspace_id, heard, pulse))
+                self._changes.workspace_command(
+                    workspace_id, partial(self._decide_status, workspace_id, signal, heartbeat)
+                )
             )
 
-    def _status_after(self, workspace_id: str, heard: Heard, pulse: Pulse) -> Decision[None]:
+    def _decide_status(self, workspace_id: str, signal: AgentSignal, heartbeat: Heartbeat) -> CommandSteps[None]:
         yield from ()
-        old = self._registry.living(workspace_id)
-        status = rules.next_status(old, heard)
+        old = self._registry.active_workspace(workspace_id)
+        status = rules.next_status(old, signal)
         if status is old.status:
             return WriteSet(None)
-        new = self._seats.next(old, status=status)
-        return self._seats.changed(new, [status_event(new, old, pulse)], None)
+        new = self._changes.next_revision(old, status=status)
+        return self._changes.update_write_set(new, [status_event(new, old, heartbeat)], None)
 
-    async def sweep(self, _key: str) -> None:
+    async def sweep_silent_agents(self, _key: str) -> None:
         """Finds the agents that fell silent, and saves the heartbeats. Asks to be called again.
 
         After a start, everybody has the full time to be heard again."""
         now = self._clock.now()
-        listening = (Status.ONLINE, Status.DEGRADED)
-        quiet = [
+        listening = (WorkspaceStatus.ONLINE, WorkspaceStatus.DEGRADED)
+        silent_ids = [
             workspace.id
             for workspace in self._registry.workspaces()
             if workspace.status in listening and self._is_silent(workspace.id, now)
         ]
-        falling = [self._seats.of_one(each, partial(self._falling_silent, each)) for each in quiet]
-        await asyncio.gather(*(self._store.run(command) for command in falling))
-        await self._save([timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
+        commands = [self._changes.workspace_command(each, partial(self._decide_silent, each)) for each in silent_ids]
+        await asyncio.gather(*(self._store.run(command) for command in commands))
+        await self._save_heartbeats([set_timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
 
-    async def save_pulses(self) -> bool:
+    async def save_heartbeats(self) -> bool:
         """Saves what agents have said to this process; whether they have. With several, each saves its own; one of
         them sweeps."""
-        return await self._save([])
+        return await self._save_heartbeats([])
 
-    async def _save(self, more: list[tuple[str, Params]]) -> bool:
-        heartbeats, saved = self._registry.take_unsaved(), self._ids.new()
+    async def _save_heartbeats(self, extra_writes: list[tuple[str, Params]]) -> bool:
+        heartbeats, saved = self._registry.take_unsaved_heartbeats(), self._ids.new()
         writes: list[tuple[str, Params]] = [
-            ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(pulse), "saved": saved})
-            for workspace_id, pulse in heartbeats
+            ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(heartbeat), "saved": saved})
+            for workspace_id, heartbeat in heartbeats
         ]
 
-        def decide() -> Decision[None]:
+        def decide() -> CommandSteps[None]:
             yield from ()
-            return WriteSet(None, [*writes, *more], rings=(TIMERS,) if more else ())
+            return WriteSet(None, [*writes, *extra_writes], notify=(TIMERS_KEY,) if extra_writes else ())
 
-        if not writes and not more:
+        if not writes and not extra_writes:
             return False
         try:
             await self._store.run(Command("", (("sweep",),), decide))
         except (StoreUnavailable, ServerBusy):
-            self._registry.not_saved(workspace_id for workspace_id, _ in heartbeats)
+            self._registry.mark_unsaved(workspace_id for workspace_id, _ in heartbeats)
             raise
         return bool(heartbeats)
 
     def _is_silent(self, workspace_id: str, now: int) -> bool:
         """Whom another process hears may have said something that is not saved yet."""
-        heard_at = max(self._registry.pulse(workspace_id).heard_at, self._started_at)
-        patience = self._limits.silence_seconds
-        if self._registry.heard_elsewhere(workspace_id):
-            patience += self._limits.sweep_seconds
-        return heard_at + patience * SECOND <= now
+        heard_at = max(self._registry.last_heartbeat(workspace_id).heard_at, self._started_at)
+        silence_seconds = self._limits.silence_seconds
+        if self._registry.is_heard_remotely(workspace_id):
+            silence_seconds += self._limits.sweep_seconds
+        return heard_at + silence_seconds * SECOND <= now
 
-    def _falling_silent(self, workspace_id: str) -> Decision[None]:
+    def _decide_silent(self, workspace_id: str) -> CommandSteps[None]:
         """A heartbeat may have come while the command waited, here or elsewhere."""
-        for row in (yield Read("heartbeat", {"workspace_id": workspace_id})):
-            self._registry.learn(row[0], Pulse(*row[1:]))
+        for row in (yield ReadQuery("heartbeat", {"workspace_id": workspace_id})):
+            self._registry.merge_heartbeat(row[0], Heartbeat(*row[1:]))
         if not self._is_silent(workspace_id, self._clock.now()):
             return WriteSet(None)
-        return (yield from self._status_after(workspace_id, Heard.SILENT, self._registry.pulse(workspace_id)))
+        return (
+            yield from self._decide_status(
+                workspace_id, AgentSignal.SILENT, self._registry.last_heartbeat(workspace_id)
+            )
+        )
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _hear(self, workspace_id: str, pulse: Pulse) -> None:
-        other_task = self._registry.hear(workspace_id, pulse)
-        workspace = self._registry.living(workspace_id)
-        drains = (PUSHES,) if workspace.delivery_mode == PUSH else ()
-        self._ring((pulse_key(workspace.org_id), *((PULSES,) if other_task else ()), *drains))
+    def _record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
+        task_changed = self._registry.record_heartbeat(workspace_id, heartbeat)
+        workspace = self._registry.active_workspace(workspace_id)
+        push_keys = (PUSHES_KEY,) if workspace.delivery_mode == PUSH else ()
+        self._notify((heartbeat_key(workspace.org_id), *((HEARTBEATS,) if task_changed else ()), *push_keys))
 
-    def _card_text(self, workspace: Workspace, card: Any) -> str:
-        text = msgspec.json.encode(rules.complete_card(card, workspace.name)).decode()
+    def _encode_card(self, workspace: Workspace, card: Any) -> str:
+        text = msgspec.json.encode(rules.with_readable_name(card, workspace.name)).decode()
         if len(text.encode()) > self._limits.card_bytes:
             raise InvalidField(reason=f"the agent card is larger than {self._limits.card_bytes} bytes; shorten it")
         return text
 
-    def _heard_now(self, workspace_id: str) -> Pulse:
-        return msgspec.structs.replace(self._registry.pulse(workspace_id), heard_at=self._clock.now())
+    def _heartbeat_now(self, workspace_id: str) -> Heartbeat:
+        return msgspec.structs.replace(self._registry.last_heartbeat(workspace_id), heard_at=self._clock.now())

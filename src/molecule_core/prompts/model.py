@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class KeptFile(Struct, frozen=True):
+class StoredSharedFile(Struct, frozen=True):
     """A shared file. `updated_at` in microseconds: when its content came."""
 
     path: str
@@ -11,14 +11,14 @@ class KeptFile(Struct, frozen=True):
     updated_at: int
 
 
-class Shared(Struct, frozen=True):
+class SharedFiles(Struct, frozen=True):
     """All files of a workspace, in their order; revision 0: it has never shared any."""
 
     revision: int = 0
-    files: tuple[KeptFile, ...] = ()
+    files: tuple[StoredSharedFile, ...] = ()
 
 
-class Kept(Struct, frozen=True):
+class StoredPrompt(Struct, frozen=True):
     """A prompt that was told, in the order of the columns. `build` is JSON, `built_at` microseconds."""
 
     revision: int

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from molecule_core.org.reader import OrgReader
-from molecule_core.prompts.model import Kept, KeptFile, Shared
+from molecule_core.prompts.model import SharedFiles, StoredPrompt, StoredSharedFile
 from molecule_core.store.database import Row, Store
-from molecule_core.wire.prompts import Build
+from molecule_core.wire.schemas.prompts import PromptBuild
 
 
 class PromptReader:
@@ -17,27 +17,27 @@ class PromptReader:
         self._store = store
         self._org = org
 
-    def parent_of(self, workspace_id: str) -> str | None:
+    def parent_id_of(self, workspace_id: str) -> str | None:
         """Whose direct child a workspace is now."""
         workspace = self._org.workspace(workspace_id)
         return None if workspace is None else workspace.parent_id
 
-    async def shared(self, workspace_id: str) -> Shared:
+    async def shared_files(self, workspace_id: str) -> SharedFiles:
         """What a workspace shares with its children."""
-        return shared_of(await self._store.rows("shared_context", {"workspace_id": workspace_id}))
+        return shared_files_from_rows(await self._store.rows("shared_context", {"workspace_id": workspace_id}))
 
-    async def newest(self, workspace_id: str) -> list[Kept]:
+    async def latest_prompts(self, workspace_id: str) -> list[StoredPrompt]:
         """The prompt that was told last and the one before, if there are any."""
-        wish = {"workspace_id": workspace_id, "count": 2}
-        return [Kept(*row) for row in await self._store.rows("newest_prompts", wish)]
+        params = {"workspace_id": workspace_id, "count": 2}
+        return [StoredPrompt(*row) for row in await self._store.rows("newest_prompts", params)]
 
-    def text_of(self, kept: Kept) -> str:
+    def prompt_text(self, prompt: StoredPrompt) -> str:
         """A prompt as a model reads it."""
-        return "\n\n".join(each.text for each in msgspec.json.decode(kept.build, type=Build).sections)
+        return "\n\n".join(each.text for each in msgspec.json.decode(prompt.build, type=PromptBuild).sections)
 
 
-def shared_of(rows: Sequence[Row]) -> Shared:
+def shared_files_from_rows(rows: Sequence[Row]) -> SharedFiles:
     """What rows of `shared_context` hold."""
     for revision, files in rows:
-        return Shared(revision, msgspec.json.decode(files, type=tuple[KeptFile, ...]))
-    return Shared()
+        return SharedFiles(revision, msgspec.json.decode(files, type=tuple[StoredSharedFile, ...]))
+    return SharedFiles()

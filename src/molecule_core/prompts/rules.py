@@ -3,35 +3,35 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from molecule_core.ground.errors import InvalidField
-from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import hidden_character
-from molecule_core.prompts.model import KeptFile
-from molecule_core.wire.prompts import Build, Section, SharedFile
+from molecule_core.common.errors import InvalidField
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import find_hidden_character
+from molecule_core.prompts.model import StoredSharedFile
+from molecule_core.wire.schemas.prompts import PromptBuild, PromptSection, SharedFile
 
-_DRIVE = re.compile(r"[A-Za-z]:")
-_NOT_IN_NAMES = set('<>:"|?*`')
+_DRIVE_LETTER = re.compile(r"[A-Za-z]:")
+_FORBIDDEN_CHARACTERS = set('<>:"|?*`')
 
 
-def check_path(path: str, most: int) -> str:
+def check_path(path: str, max_length: int) -> str:
     """The name of a shared file: relative, forward slashes, visible characters, no way up. Raises InvalidField."""
-    if not path or len(path) > most:
-        raise InvalidField(reason=f"the path of a shared file has 1 to {most} characters")
-    bad = hidden_character(path) or next((each for each in path if each in _NOT_IN_NAMES), None)
+    if not path or len(path) > max_length:
+        raise InvalidField(reason=f"the path of a shared file has 1 to {max_length} characters")
+    bad = find_hidden_character(path) or next((each for each in path if each in _FORBIDDEN_CHARACTERS), None)
     if bad is not None:
         raise InvalidField(reason=f"the path of a shared file holds U+{ord(bad):04X}; remove it")
     parts = path.split("/")
     if (
         path.startswith("~")
         or "\\" in path
-        or _DRIVE.match(path)
+        or _DRIVE_LETTER.match(path)
         or any(each.strip() in ("", ".", "..") for each in parts)
     ):
         raise InvalidField(reason="the path of a shared file is relative: names with / between them, no . and no ..")
     return path
 
 
-def checked(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]:
+def check_files(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]:
     """Files that may be shared. Raises InvalidField."""
     if len(files) > limits.shared_files:
         raise InvalidField(reason=f"{len(files)} files are too many; share at most {limits.shared_files}")
@@ -52,18 +52,18 @@ def checked(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]
     return files
 
 
-def renewed(old: Iterable[KeptFile], new: Iterable[SharedFile], now: int) -> tuple[KeptFile, ...]:
+def merge_files(old: Iterable[StoredSharedFile], new: Iterable[SharedFile], now: int) -> tuple[StoredSharedFile, ...]:
     """The files as they are kept now: one whose content stayed keeps its time."""
     before = {each.path: each for each in old}
-    kept = []
+    merged = []
     for each in new:
         known = before.get(each.path)
         same = known is not None and known.content == each.content
-        kept.append(known if same and known is not None else KeptFile(each.path, each.content, now))
-    return tuple(kept)
+        merged.append(known if same and known is not None else StoredSharedFile(each.path, each.content, now))
+    return tuple(merged)
 
 
-def check_build(build: Build, limits: Limits) -> None:
+def check_build(build: PromptBuild, limits: Limits) -> None:
     """Whether a prompt may be told. Raises InvalidField."""
     if len(build.sections) > limits.prompt_sections:
         raise InvalidField(
@@ -79,7 +79,7 @@ def check_build(build: Build, limits: Limits) -> None:
         last = each.part
 
 
-def _check_section(section: Section, last: int) -> None:
+def _check_section(section: PromptSection, last: int) -> None:
     if section.part < last:
         raise InvalidField(reason="the sections are not in the order of their parts, from 1 to 6")
     if len(section.text.encode()) != section.bytes:

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import InvalidField
-from molecule_core.ground.limits import Limits
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import InvalidField
+from molecule_core.common.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.prompts import rules
-from molecule_core.prompts.model import Kept, Shared
-from molecule_core.prompts.reader import shared_of
-from molecule_core.store.database import Command, Decision, Event, Read, Store, WriteSet
+from molecule_core.prompts.model import SharedFiles, StoredPrompt
+from molecule_core.prompts.reader import shared_files_from_rows
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Store, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.wire.prompts import Build, PromptBuilt, SharedContextUpdated, SharedFile
+from molecule_core.wire.schemas.prompts import PromptBuild, PromptBuiltPayload, SharedContextUpdatedPayload, SharedFile
 
 
 class PromptWriter:
@@ -26,17 +26,17 @@ class PromptWriter:
         self._clock = clock
         self._limits = limits
 
-    async def share(self, workspace_id: str, files: Sequence[SharedFile]) -> Shared:
+    async def save_shared_files(self, workspace_id: str, files: Sequence[SharedFile]) -> SharedFiles:
         """A workspace shares these files with its direct children, and no others. What is shared already, as it is,
         changes nothing and tells nobody. Raises InvalidField, NotFound, WorkspaceRemoved."""
-        rules.checked(files, self._limits)
-        org_id = self._org.living(workspace_id).org_id
+        rules.check_files(files, self._limits)
+        org_id = self._org.active_workspace(workspace_id).org_id
 
-        def decide() -> Decision[Shared]:
-            self._org.living(workspace_id)
-            old = shared_of((yield Read("shared_context", {"workspace_id": workspace_id})))
+        def decide() -> CommandSteps[SharedFiles]:
+            self._org.active_workspace(workspace_id)
+            old = shared_files_from_rows((yield ReadQuery("shared_context", {"workspace_id": workspace_id})))
             now = self._clock.now()
-            new = Shared(old.revision + 1, rules.renewed(old.files, files, now))
+            new = SharedFiles(old.revision + 1, rules.merge_files(old.files, files, now))
             if new.files == old.files:
                 return WriteSet(old)
             row: Params = {
@@ -45,13 +45,13 @@ class PromptWriter:
                 "files": msgspec.json.encode(new.files).decode(),
                 "updated_at": now,
             }
-            told = SharedContextUpdated(new.revision, len(new.files))
-            event = _event("SHARED_CONTEXT_UPDATED", workspace_id, new.revision, told)
+            payload = SharedContextUpdatedPayload(new.revision, len(new.files))
+            event = _prompt_event("SHARED_CONTEXT_UPDATED", workspace_id, new.revision, payload)
             return WriteSet(new, [("save_shared_context", row)], [event], (org_key(org_id),))
 
         return await self._store.run(Command(org_id, (("shared", workspace_id),), decide))
 
-    async def built(self, workspace_id: str, build: Build) -> int:
+    async def record_prompt(self, workspace_id: str, build: PromptBuild) -> int:
         """The agent of a workspace tells its prompt; returns its number. The same prompt as last time, with
         the same warnings, is not kept twice. Raises InvalidField, NotFound, WorkspaceRemoved."""
         rules.check_build(build, self._limits)
@@ -60,32 +60,32 @@ class PromptWriter:
             raise InvalidField(
                 reason=f"the prompt is larger than {self._limits.prompt_bytes} bytes as JSON; lower its budget"
             )
-        org_id = self._org.living(workspace_id).org_id
+        org_id = self._org.active_workspace(workspace_id).org_id
 
-        def decide() -> Decision[int]:
-            self._org.living(workspace_id)
-            last = yield Read("last_prompt", {"workspace_id": workspace_id})
-            revision, hashed, kept_text = last[0] if last else (0, "", "")
-            if last and hashed == build.hash and _warnings_of(kept_text) == build.warnings:
+        def decide() -> CommandSteps[int]:
+            self._org.active_workspace(workspace_id)
+            last = yield ReadQuery("last_prompt", {"workspace_id": workspace_id})
+            revision, last_hash, stored_build = last[0] if last else (0, "", "")
+            if last and last_hash == build.hash and _warnings_of(stored_build) == build.warnings:
                 return WriteSet(revision)
             revision += 1
-            kept = Kept(revision, text, self._clock.now())
+            prompt = StoredPrompt(revision, text, self._clock.now())
             writes: list[tuple[str, Params]] = [
-                ("insert_prompt", {"workspace_id": workspace_id, "hash": build.hash, **msgspec.structs.asdict(kept)})
+                ("insert_prompt", {"workspace_id": workspace_id, "hash": build.hash, **msgspec.structs.asdict(prompt)})
             ]
             if revision > self._limits.prompt_builds:
                 upto = revision - self._limits.prompt_builds
                 writes.append(("forget_prompts", {"workspace_id": workspace_id, "upto": upto}))
-            told = PromptBuilt(revision, build.hash, build.tokens, build.trigger)
-            event = _event("PROMPT_BUILT", workspace_id, revision, told)
+            payload = PromptBuiltPayload(revision, build.hash, build.tokens, build.trigger)
+            event = _prompt_event("PROMPT_BUILT", workspace_id, revision, payload)
             return WriteSet(revision, writes, [event], (org_key(org_id),))
 
         return await self._store.run(Command(org_id, (("prompt", workspace_id),), decide))
 
 
 def _warnings_of(build: str) -> list[str]:
-    return msgspec.json.decode(build, type=Build).warnings
+    return msgspec.json.decode(build, type=PromptBuild).warnings
 
 
-def _event(name: str, workspace_id: str, revision: int, told: msgspec.Struct) -> Event:
-    return Event(name, workspace_id, "prompt", workspace_id, revision, msgspec.json.encode(told))
+def _prompt_event(name: str, workspace_id: str, revision: int, payload: msgspec.Struct) -> JournalEvent:
+    return JournalEvent(name, workspace_id, "prompt", workspace_id, revision, msgspec.json.encode(payload))

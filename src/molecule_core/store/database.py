@@ -12,21 +12,21 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from molecule_core.ground.metrics import StoreMeter
+from molecule_core.common.metrics import StoreMeter
 from molecule_core.store.queries import Dialect, Params
 
 Row = Sequence[Any]
 T = TypeVar("T")
 
 
-class Read(NamedTuple):
+class ReadQuery(NamedTuple):
     """Asks for the rows of a named query; answered with a list of rows."""
 
     name: str
     params: Params
 
 
-class Take(NamedTuple):
+class NextNumber(NamedTuple):
     """Asks for the next number of a gap-free sequence; answered with an int, 1 for the first, or with None if it would
     be larger than `most`: then none is taken.
 
@@ -36,27 +36,27 @@ class Take(NamedTuple):
 
     name: str
     key: str
-    most: int | None = None
-    loose: bool = False
+    max_number: int | None = None
+    allow_gaps: bool = False
 
 
-class Peek(NamedTuple):
+class CurrentNumber(NamedTuple):
     """Asks for the highest number of such a sequence without taking one; 0 for none."""
 
     name: str
     key: str
 
 
-class Several(NamedTuple):
+class RequestBatch(NamedTuple):
     """Asks for many things at once, which then cost one round; answered with a list, in their order."""
 
-    steps: Sequence[Read | Take | Peek]
+    requests: Sequence[ReadQuery | NextNumber | CurrentNumber]
 
 
-Step = Read | Take | Peek | Several
+StepRequest = ReadQuery | NextNumber | CurrentNumber | RequestBatch
 
 
-class Event(NamedTuple):
+class JournalEvent(NamedTuple):
     """A fact for the journal: a name of `wire.events.EVENTS`, whose it is, and what it is about.
 
     `payload` is JSON, or None where the payload is made from the entity when it is read. `at` (microseconds) is when
@@ -70,7 +70,7 @@ class Event(NamedTuple):
     rev: int = 0
     payload: bytes | None = None
     at: int | None = None
-    above: str | None = None
+    observer_workspace_id: str | None = None
 
 
 class WriteSet(Struct, Generic[T]):
@@ -79,34 +79,34 @@ class WriteSet(Struct, Generic[T]):
     `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
     the answer: the place to bring memory that mirrors the store up to date. `refusal`: what is written is why the
     caller is refused, from now on; raised instead of the answer, and after the commit as well. `facts`: what others
-    hear of it before it is written (store/followers.py); they are not written themselves. `far`: what they do then is
+    hear of it before it is written (store/subscribers.py); they are not written themselves. `far`: what they do then is
     not protected by the keys of the command, which must stand alone in its group."""
 
-    answer: T
+    result: T
     writes: list[tuple[str, Params]] = []
-    events: list[Event] = []
-    rings: tuple[str, ...] = ()
-    then: Callable[[], None] | None = None
-    refusal: Exception | None = None
-    facts: list[object] = []
-    far: bool = False
+    events: list[JournalEvent] = []
+    notify: tuple[str, ...] = ()
+    after_commit: Callable[[], None] | None = None
+    error: Exception | None = None
+    domain_events: list[object] = []
+    isolated: bool = False
 
 
-Decision = Generator[Step, Any, WriteSet[T]]
+CommandSteps = Generator[StepRequest, Any, WriteSet[T]]
 """Reads, then a write set or a refusal."""
 
 
-class Followed(NamedTuple):
+class Changes(NamedTuple):
     """What a follower of a fact adds to the command that put it: as in its write set. `facts` are followed in turn."""
 
     writes: Sequence[tuple[str, Params]] = ()
-    events: Sequence[Event] = ()
-    rings: tuple[str, ...] = ()
-    facts: tuple[object, ...] = ()
-    then: Callable[[], None] | None = None
+    events: Sequence[JournalEvent] = ()
+    notify: tuple[str, ...] = ()
+    domain_events: tuple[object, ...] = ()
+    after_commit: Callable[[], None] | None = None
 
 
-Follower = Callable[[str, Any], Generator[Step, Any, Followed]]
+EventHandler = Callable[[str, Any], Generator[StepRequest, Any, Changes]]
 """Hears a fact of an organisation, within the transaction of the command that put it."""
 
 
@@ -119,28 +119,28 @@ class Command(Struct, Generic[T]):
 
     org: str
     keys: tuple[Hashable, ...]
-    decide: Callable[[], Decision[T]]
-    alone: bool = False
+    steps: Callable[[], CommandSteps[T]]
+    exclusive: bool = False
 
 
 SCHEMA_VERSION = 9
 
 
-class Followers(Protocol):
-    """Who follows which kind of fact (store/followers.py)."""
+class Subscribers(Protocol):
+    """Who follows which kind of fact (store/subscribers.py)."""
 
-    def follow(self, fact: type, name: str, follower: Follower, *, far: bool = False) -> None:
+    def subscribe(self, event: type, name: str, handler: EventHandler, *, isolated: bool = False) -> None:
         """Names who hears such facts, behind those who hear them already. `far`: it changes what the keys of those who
         say them do not protect. Raises LookupError if the name does."""
 
-    def table(self) -> list[tuple[str, tuple[str, ...]]]:
+    def list_subscriptions(self) -> list[tuple[str, tuple[str, ...]]]:
         """Each kind of fact with who follows it, in order."""
 
-    def printed(self) -> str:
+    def render_table(self) -> str:
         """The table as docs/order.md has it."""
 
 
-class Conflict(Exception):
+class WriteConflict(Exception):
     """The group broke a constraint, wrote what does not fit or left a number unused; each command is replayed alone."""
 
 
@@ -148,11 +148,11 @@ class Store(Protocol):
     """One database. Both engines keep the same contract (tests/store)."""
 
     dialect: Dialect
-    shared: bool
+    is_shared: bool
     """Whether other processes may write to the same database."""
     epoch: str
     """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
-    followers: Followers
+    subscribers: Subscribers
     """Who hears the facts of its commands."""
 
     @property
@@ -160,7 +160,7 @@ class Store(Protocol):
         """What the one writer has done so far."""
 
     @property
-    def waiting(self) -> int:
+    def queued_commands(self) -> int:
         """How many commands wait for it."""
 
     async def open(self) -> None:
@@ -180,7 +180,7 @@ class Store(Protocol):
     async def rows_of_each(self, name: str, batch: Sequence[Params]) -> Sequence[Sequence[Row]]:
         """The rows of one such query for many parameters, in their order, in one round trip."""
 
-    def highest(self, name: str, key: str) -> int | None:
+    def last_known_number(self, name: str, key: str) -> int | None:
         """A number that no committed number of a sequence exceeds, if this process is sure to know one; else None.
 
         Lets a poll that finds nothing end without a query. `name` and `key` as for `Take`."""

@@ -9,14 +9,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
 
-from molecule_core.store.bus import Link, LinkLost
+from molecule_core.store.bus import BusTransport, BusTransportLost
 
-_ANSWER_SECONDS = 10
+_TIMEOUT_SECONDS = 10
 # What the client raises, and what connecting to somebody else's port may.
-_BROKEN = (Error, OSError, TimeoutError, ValueError, EOFError)
+_CONNECTION_ERRORS = (Error, OSError, TimeoutError, ValueError, EOFError)
 
 
-class NatsLink(Link):
+class NatsTransport(BusTransport):
     """One connection to a NATS server. Its own attempts to connect again are off: `bus.py` does that for both links,
     because after a gap everybody has to look again. `epoch` is the store's: several stores may share a server."""
 
@@ -26,16 +26,16 @@ class NatsLink(Link):
         self._client: Client | None = None
         self._closed: asyncio.Future[None] | None = None
 
-    async def connect(self, heard: Callable[[str], None], lost: Callable[[], None]) -> None:
+    async def connect(self, on_payload: Callable[[str], None], on_lost: Callable[[], None]) -> None:
         async def on_message(message: Msg) -> None:
-            heard(message.data.decode("ascii", "replace"))
+            on_payload(message.data.decode("ascii", "replace"))
 
         self._closed = closed = asyncio.get_running_loop().create_future()
 
         async def on_close() -> None:
             if not closed.done():
                 closed.set_result(None)
-            lost()
+            on_lost()
 
         async def on_error(_error: Exception) -> None:
             """Said by `lost` already; the client would write it, with its address, to the log."""
@@ -47,43 +47,43 @@ class NatsLink(Link):
                 allow_reconnect=False,
                 max_reconnect_attempts=1,  # else the first connection is tried for ever, whatever the line above says
                 reconnect_time_wait=0,
-                connect_timeout=_ANSWER_SECONDS,
+                connect_timeout=_TIMEOUT_SECONDS,
                 closed_cb=on_close,
                 error_cb=on_error,
             )
             await self._client.subscribe(self._subject, cb=on_message)
-        except _BROKEN as error:
-            raise LinkLost(type(error).__name__) from error
+        except _CONNECTION_ERRORS as error:
+            raise BusTransportLost(type(error).__name__) from error
         await self.check()
 
     async def send(self, payload: str) -> None:
-        client, _ = self._connected()
+        client, _ = self._require_connection()
         try:
             await client.publish(self._subject, payload.encode())
-        except _BROKEN as error:
-            raise LinkLost(type(error).__name__) from error
+        except _CONNECTION_ERRORS as error:
+            raise BusTransportLost(type(error).__name__) from error
         await self.check()  # a server that hears nothing any more is found out by what is said to it
 
     async def check(self) -> None:
-        client, closed = self._connected()
+        client, closed = self._require_connection()
         # The client goes on waiting for an answer that a closed connection can no longer bring.
-        answered = asyncio.ensure_future(client.flush(_ANSWER_SECONDS))
-        await asyncio.wait((answered, closed), return_when=asyncio.FIRST_COMPLETED)
-        if not answered.done():
-            answered.cancel()
-            raise LinkLost("the other side has hung up")
+        flushed = asyncio.ensure_future(client.flush(_TIMEOUT_SECONDS))
+        await asyncio.wait((flushed, closed), return_when=asyncio.FIRST_COMPLETED)
+        if not flushed.done():
+            flushed.cancel()
+            raise BusTransportLost("the other side has hung up")
         try:
-            answered.result()
-        except _BROKEN as error:
-            raise LinkLost(type(error).__name__) from error
+            flushed.result()
+        except _CONNECTION_ERRORS as error:
+            raise BusTransportLost(type(error).__name__) from error
 
-    def _connected(self) -> "tuple[Client, asyncio.Future[None]]":
+    def _require_connection(self) -> "tuple[Client, asyncio.Future[None]]":
         if self._client is None or self._closed is None:
-            raise LinkLost("not connected")
+            raise BusTransportLost("not connected")
         return self._client, self._closed
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            with suppress(*_BROKEN):
+            with suppress(*_CONNECTION_ERRORS):
                 await client.close()

@@ -6,35 +6,35 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.threads.bases import ref_of
+from molecule_core.threads.base_instructions import to_base_ref
 from molecule_core.threads.model import Thread
-from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import BaseRef, Entry
+from molecule_core.wire.schemas import thread_log as log
+from molecule_core.wire.schemas.thread_log import BaseInstructionsRef, ThreadEntry
 
 _NO_BASE = {"base_thread": "", "base_version": 0, "base_sha": "", "base_item": "", "base_bytes": 0, "base_tokens": 0}
-_ENDS: Mapping[str, str] = {"completed": "completed", "failed": "errored", "interrupted": "interrupted"}
+_END_STATUSES: Mapping[str, str] = {"completed": "completed", "failed": "errored", "interrupted": "interrupted"}
 
 
-def folded(entries: Iterable[tuple[Entry, int]]) -> Thread:
+def fold_entries(entries: Iterable[tuple[ThreadEntry, int]]) -> Thread:
     """How a thread stands after its whole log, each entry with its time. Raises LookupError: the log does not begin
     with the thread's creation."""
     thread: Thread | None = None
     for entry, at in entries:
-        if isinstance(entry, log.Created):
-            thread = born(entry, at)
+        if isinstance(entry, log.ThreadCreatedEntry):
+            thread = fold_created(entry, at)
         elif thread is None:
             raise LookupError("a log begins with the creation of its thread")
         else:
-            thread = advance(thread, entry, at)
+            thread = fold_entry(thread, entry, at)
     if thread is None:
         raise LookupError("an empty log is no thread")
     return thread
 
 
-def born(entry: log.Created, at: int) -> Thread:
+def fold_created(entry: log.ThreadCreatedEntry, at: int) -> Thread:
     """A thread after the first line of its log."""
     fork = entry.forked_from
-    base: dict[str, Any] = {**_NO_BASE, "base_from": "null"} if entry.base is None else _base(entry.base)
+    base: dict[str, Any] = {**_NO_BASE, "base_from": "null"} if entry.base is None else _base_columns(entry.base)
     return Thread(
         thread_id=entry.thread_id,
         org_id=entry.org_id,
@@ -55,8 +55,8 @@ def born(entry: log.Created, at: int) -> Thread:
         wake=entry.wake,
         model=entry.model,
         effort=entry.effort,
-        tools=_json(entry.tools),
-        permissions=_json(entry.permissions),
+        tools=_encode_json(entry.tools),
+        permissions=_encode_json(entry.permissions),
         **base,
         developer=entry.developer,
         context=entry.context,
@@ -81,47 +81,47 @@ def born(entry: log.Created, at: int) -> Thread:
     )
 
 
-def advance(thread: Thread, entry: Entry, at: int) -> Thread:
+def fold_entry(thread: Thread, entry: ThreadEntry, at: int) -> Thread:
     """How a thread stands after one more line of its log."""
-    step = _STEPS.get(type(entry))
-    changes = {} if step is None else step(thread, entry)
+    handler = _HANDLERS.get(type(entry))
+    changes = {} if handler is None else handler(thread, entry)
     return replace(thread, **changes, last_ordinal=thread.last_ordinal + 1, updated_at=at)
 
 
 # -- one line each -----------------------------------------------------------------------------------------------------
 
 
-def _base(base: BaseRef) -> dict[str, Any]:
+def _base_columns(base: BaseInstructionsRef) -> dict[str, Any]:
     return {
         "base_thread": base.thread_id,
         "base_version": base.version,
         "base_sha": base.sha256,
         "base_item": base.item_id,
-        "base_from": _json(base.provenance),
+        "base_from": _encode_json(base.provenance),
         "base_bytes": base.bytes,
         "base_tokens": base.tokens,
     }
 
 
-def _base_set(thread: Thread, entry: log.BaseSet) -> dict[str, Any]:
-    return _base(ref_of(thread.thread_id, entry))
+def _on_base_set(thread: Thread, entry: log.BaseInstructionsEntry) -> dict[str, Any]:
+    return _base_columns(to_base_ref(thread.thread_id, entry))
 
 
-def _layer(_: Thread, entry: log.Layer) -> dict[str, Any]:
+def _on_layer(_: Thread, entry: log.InstructionLayerEntry) -> dict[str, Any]:
     return {entry.layer: entry.version}
 
 
-def _settings(_: Thread, entry: log.SettingsSet) -> dict[str, Any]:
+def _on_settings_set(_: Thread, entry: log.SettingsEntry) -> dict[str, Any]:
     return {
         "model": entry.model,
         "effort": entry.effort,
-        "tools": _json(entry.tools),
-        "permissions": _json(entry.permissions),
+        "tools": _encode_json(entry.tools),
+        "permissions": _encode_json(entry.permissions),
     }
 
 
-def _accepted(thread: Thread, entry: log.TurnAccepted) -> dict[str, Any]:
-    changes: dict[str, Any] = {"queue": _json([*thread.queued, entry.turn_id]), "open": 1}
+def _on_turn_accepted(thread: Thread, entry: log.TurnAcceptedEntry) -> dict[str, Any]:
+    changes: dict[str, Any] = {"queue": _encode_json([*thread.queued_turn_ids, entry.turn_id]), "open": 1}
     if thread.turn_id is None:
         changes |= {"status": "pending_init", "message": None}
     if entry.trigger == "user":
@@ -129,12 +129,12 @@ def _accepted(thread: Thread, entry: log.TurnAccepted) -> dict[str, Any]:
     return changes
 
 
-def _started(thread: Thread, entry: log.TurnStarted) -> dict[str, Any]:
+def _on_turn_started(thread: Thread, entry: log.TurnStartedEntry) -> dict[str, Any]:
     if thread.turn_id == entry.turn_id:
         return {}
     return {
         "turn_id": entry.turn_id,
-        "queue": _json([each for each in thread.queued if each != entry.turn_id]),
+        "queue": _encode_json([each for each in thread.queued_turn_ids if each != entry.turn_id]),
         "status": "running",
         "message": None,
         "turns": thread.turns + 1,
@@ -142,18 +142,18 @@ def _started(thread: Thread, entry: log.TurnStarted) -> dict[str, Any]:
     }
 
 
-def _user(thread: Thread, _: log.UserMessage) -> dict[str, Any]:
+def _on_user_message(thread: Thread, _: log.UserMessageEntry) -> dict[str, Any]:
     return {"heard": thread.last_ordinal + 1}
 
 
-def _ended(thread: Thread, entry: log.TurnEnded) -> dict[str, Any]:
+def _on_turn_ended(thread: Thread, entry: log.TurnEndedEntry) -> dict[str, Any]:
     """Also of a turn that was never begun."""
-    queue = [each for each in thread.queued if each != entry.turn_id]
+    queue = [each for each in thread.queued_turn_ids if each != entry.turn_id]
     running = None if thread.turn_id == entry.turn_id else thread.turn_id
-    ended, message = _ENDS[entry.status], entry.error if entry.status == "failed" else entry.final
+    ended, message = _END_STATUSES[entry.status], entry.error if entry.status == "failed" else entry.final
     changes: dict[str, Any] = {
         "turn_id": running,
-        "queue": _json(queue),
+        "queue": _encode_json(queue),
         "open": int(running is not None or bool(queue)),
         "ends": thread.ends + 1,
         "end_status": ended,
@@ -165,23 +165,23 @@ def _ended(thread: Thread, entry: log.TurnEnded) -> dict[str, Any]:
     return changes
 
 
-def _collab(thread: Thread, entry: log.Collab) -> dict[str, Any]:
+def _on_collab(thread: Thread, entry: log.CollabCallEntry) -> dict[str, Any]:
     if entry.tool != "wait":
         return {}
-    others = [each for each in thread.waiting if each != entry.call_id]
-    return {"waits": _json([*others, entry.call_id] if entry.status == "inProgress" else others)}
+    others = [each for each in thread.wait_call_ids if each != entry.call_id]
+    return {"waits": _encode_json([*others, entry.call_id] if entry.status == "inProgress" else others)}
 
 
-def _usage(thread: Thread, entry: log.Usage) -> dict[str, Any]:
-    spent = entry.input + entry.output
-    return {"tokens": thread.tokens + spent, "turn_tokens": thread.turn_tokens + spent}
+def _on_usage(thread: Thread, entry: log.UsageEntry) -> dict[str, Any]:
+    used_tokens = entry.input + entry.output
+    return {"tokens": thread.tokens + used_tokens, "turn_tokens": thread.turn_tokens + used_tokens}
 
 
-def _status(_: Thread, entry: log.StatusNote) -> dict[str, Any]:
-    return {"flags": _json(sorted(set(entry.flags)))}
+def _on_status_note(_: Thread, entry: log.StatusEntry) -> dict[str, Any]:
+    return {"flags": _encode_json(sorted(set(entry.flags)))}
 
 
-def _closed(thread: Thread, _: log.Closed) -> dict[str, Any]:
+def _on_closed(thread: Thread, _: log.ThreadClosedEntry) -> dict[str, Any]:
     return {
         "closed": 1,
         "status": "shutdown",
@@ -193,26 +193,26 @@ def _closed(thread: Thread, _: log.Closed) -> dict[str, Any]:
     }
 
 
-def _resumed(thread: Thread, _: log.Resumed) -> dict[str, Any]:
+def _on_resumed(thread: Thread, _: log.ThreadResumedEntry) -> dict[str, Any]:
     return {"closed": 0, "status": "pending_init", "message": None} if thread.closed else {}
 
 
-_STEPS: Mapping[type, Callable[[Thread, Any], dict[str, Any]]] = {
-    log.BaseSet: _base_set,
-    log.Layer: _layer,
-    log.SettingsSet: _settings,
-    log.TurnAccepted: _accepted,
-    log.TurnStarted: _started,
-    log.UserMessage: _user,
-    log.TurnEnded: _ended,
-    log.Collab: _collab,
-    log.Usage: _usage,
-    log.StatusNote: _status,
-    log.Closed: _closed,
-    log.Resumed: _resumed,
+_HANDLERS: Mapping[type, Callable[[Thread, Any], dict[str, Any]]] = {
+    log.BaseInstructionsEntry: _on_base_set,
+    log.InstructionLayerEntry: _on_layer,
+    log.SettingsEntry: _on_settings_set,
+    log.TurnAcceptedEntry: _on_turn_accepted,
+    log.TurnStartedEntry: _on_turn_started,
+    log.UserMessageEntry: _on_user_message,
+    log.TurnEndedEntry: _on_turn_ended,
+    log.CollabCallEntry: _on_collab,
+    log.UsageEntry: _on_usage,
+    log.StatusEntry: _on_status_note,
+    log.ThreadClosedEntry: _on_closed,
+    log.ThreadResumedEntry: _on_resumed,
 }
 """The lines that change how a thread stands; any other only makes the log longer."""
 
 
-def _json(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()

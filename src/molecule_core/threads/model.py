@@ -6,27 +6,27 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec import Struct
 
-from molecule_core.wire.threadlog import (
+from molecule_core.wire.schemas.thread_log import (
     AgentStatus,
     Author,
-    BaseRef,
-    Flag,
+    BaseInstructionsRef,
+    LogPosition,
     MailType,
-    Position,
     Provenance,
     TextInput,
+    ThreadFlag,
     ThreadKind,
-    Trigger,
-    Wake,
+    TurnTrigger,
+    WakePolicy,
 )
 
 THREAD = "thread"
-WAIT = "thread_wait"
+WAIT_TIMER = "thread_wait"
 """The kind of the timer that ends a wait which nobody asks for any more; its key is `organisation/thread/call`."""
-ROOT = "root"
+ROOT_PATH = "root"
 """The path of the thread that a tree begins with."""
-SERVER = Author("server", "server", "Molecule")
-FINAL: frozenset[AgentStatus] = frozenset(("interrupted", "completed", "errored", "shutdown", "not_found"))
+SERVER_AUTHOR = Author("server", "server", "Molecule")
+FINAL_STATUSES: frozenset[AgentStatus] = frozenset(("interrupted", "completed", "errored", "shutdown", "not_found"))
 """The statuses in which nobody waits for a thread any more."""
 
 
@@ -89,7 +89,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     revision: int = 0
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Thread":
+    def from_row(cls, row: Sequence[Any]) -> "Thread":
         """A row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
@@ -99,35 +99,35 @@ class Thread(Struct, frozen=True, kw_only=True):
         return self.path.count("/")
 
     @property
-    def queued(self) -> list[str]:
+    def queued_turn_ids(self) -> list[str]:
         """The turns that wait, in order."""
         return msgspec.json.decode(self.queue, type=list[str])
 
     @property
-    def waiting(self) -> list[str]:
+    def wait_call_ids(self) -> list[str]:
         """The calls in which it waits for other agents."""
         return msgspec.json.decode(self.waits, type=list[str])
 
     @property
-    def flagged(self) -> list[Flag]:
+    def active_flags(self) -> list[ThreadFlag]:
         """What it waits for, as its log says."""
-        found = cast("list[Flag]", msgspec.json.decode(self.flags, type=list[str]))
-        return [*found, "waiting_on_agents"] if self.waiting else found
+        found = cast("list[ThreadFlag]", msgspec.json.decode(self.flags, type=list[str]))
+        return [*found, "waiting_on_agents"] if self.wait_call_ids else found
 
     @property
-    def stands(self) -> AgentStatus:
+    def agent_status(self) -> AgentStatus:
         """Its status."""
         return cast("AgentStatus", self.status)
 
     @property
-    def origin(self) -> Position | None:
+    def fork_position(self) -> LogPosition | None:
         """What it sees of another thread."""
-        return None if self.fork_id is None else Position(self.fork_id, self.fork_at, self.fork_since)
+        return None if self.fork_id is None else LogPosition(self.fork_id, self.fork_at, self.fork_since)
 
     @property
-    def base(self) -> BaseRef:
+    def base_ref(self) -> BaseInstructionsRef:
         """The base instructions in force."""
-        return BaseRef(
+        return BaseInstructionsRef(
             thread_id=self.base_thread,
             version=self.base_version,
             sha256=self.base_sha,
@@ -143,26 +143,26 @@ class Thread(Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.tools, type=list[str] | None)
 
     @property
-    def allowed(self) -> dict[str, Any] | None:
+    def permission_map(self) -> dict[str, Any] | None:
         """Its permissions."""
         return msgspec.json.decode(self.permissions, type=dict[str, Any] | None)
 
     @property
-    def edge(self) -> Wake:
+    def wake_policy(self) -> WakePolicy:
         """What its end does to who asked for it."""
-        return cast("Wake", self.wake)
+        return cast("WakePolicy", self.wake)
 
     @property
-    def sort(self) -> ThreadKind:
+    def thread_kind(self) -> ThreadKind:
         """What kind of thread it is."""
         return cast("ThreadKind", self.kind)
 
 
-UNFOLDED = ("generation", "owner", "owner_until", "seen", "revision")
+UNFOLDED_COLUMNS = ("generation", "owner", "owner_until", "seen", "revision")
 """The columns that are not made of the log: who may write to it, and how often its row has changed."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class ThreadTurn(Struct, frozen=True, kw_only=True):
     """A turn, in the order of its columns. `input`: JSON."""
 
     turn_id: str
@@ -177,24 +177,24 @@ class Turn(Struct, frozen=True, kw_only=True):
     ended_at: int | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Turn":
+    def from_row(cls, row: Sequence[Any]) -> "ThreadTurn":
         """A row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
     @property
-    def texts(self) -> list[TextInput]:
+    def input_texts(self) -> list[TextInput]:
         """What it was given."""
         return msgspec.json.decode(self.input, type=list[TextInput])
 
     @property
-    def by(self) -> Author:
+    def input_author(self) -> Author:
         """Who gave it."""
         return msgspec.json.decode(self.author, type=Author)
 
     @property
-    def trigger(self) -> Trigger:
+    def trigger(self) -> TurnTrigger:
         """Why it was accepted."""
-        return cast("Trigger", self.cause)
+        return cast("TurnTrigger", self.cause)
 
 
 class Mail(Struct, frozen=True, kw_only=True):
@@ -214,17 +214,17 @@ class Mail(Struct, frozen=True, kw_only=True):
     sent_at: int
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Mail":
+    def from_row(cls, row: Sequence[Any]) -> "Mail":
         """A row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
     @property
-    def sort(self) -> MailType:
+    def mail_type(self) -> MailType:
         """What kind of letter it is."""
         return cast("MailType", self.type)
 
 
-class Line(NamedTuple):
+class LogEntryRow(NamedTuple):
     """A line of a log, in the order of the columns."""
 
     thread_id: str
@@ -240,7 +240,7 @@ class Line(NamedTuple):
         return f"{self.thread_id}.{self.ordinal}"
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class ThreadSettings(Struct, frozen=True, kw_only=True):
     """What a thread works with, where it is to be otherwise; None: as it is."""
 
     base: str | None = None
@@ -252,16 +252,16 @@ class Setup(Struct, frozen=True, kw_only=True):
     permissions: dict[str, Any] | None = None
 
 
-def thread_key(thread_id: str) -> str:
+def thread_wake_key(thread_id: str) -> str:
     """The wake-up key of who waits for something in a thread."""
     return f"thread:{thread_id}"
 
 
-def wait_key(thread: Thread, call_id: str) -> str:
+def wait_timer_key(thread: Thread, call_id: str) -> str:
     """The key of the timer of a wait."""
     return f"{thread.org_id}/{thread.thread_id}/{call_id}"
 
 
-def work_key(workspace_id: str) -> str:
+def work_wake_key(workspace_id: str) -> str:
     """The wake-up key of the engines of a workspace."""
     return f"thread-work:{workspace_id}"

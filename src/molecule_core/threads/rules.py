@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from molecule_core.ground.limits import Limits
-from molecule_core.threads.model import FINAL, ROOT, Mail, Thread
-from molecule_core.wire.threadlog import AgentState, Flag, Outcome, Trigger, Wake
+from molecule_core.common.limits import Limits
+from molecule_core.threads.model import FINAL_STATUSES, ROOT_PATH, Mail, Thread
+from molecule_core.wire.schemas.thread_log import AgentState, ThreadFlag, TurnTrigger, WaitOutcome, WakePolicy
 
-_TASK = re.compile(r"[a-z0-9_]{1,64}")
-LEAST_WAIT_SECONDS = 1
+_TASK_NAME = re.compile(r"[a-z0-9_]{1,64}")
+MIN_WAIT_SECONDS = 1
 ALLOW_ROOT_FOLLOWUPS = "root_followups"
 """The permission of a root that lets those below it wake it."""
 
@@ -20,7 +20,7 @@ ALLOW_ROOT_FOLLOWUPS = "root_followups"
 # -- input -------------------------------------------------------------------------------------------------------------
 
 
-class Way(StrEnum):
+class InputAction(StrEnum):
     """What becomes of input."""
 
     STEER = "steer"
@@ -28,27 +28,27 @@ class Way(StrEnum):
     QUEUE = "queue"
     """It gets a turn of its own."""
     CLOSED = "closed"
-    IDLE = "idle"
+    NO_TURN = "idle"
     """There is no turn to steer."""
-    OTHER = "other"
+    TURN_MISMATCH = "other"
     """Another turn runs than the one that is meant."""
 
 
-def answers(trigger: Trigger | None) -> bool:
+def answers_input(trigger: TurnTrigger | None) -> bool:
     """Whether a turn is there, and its model answers what people and agents say: one that sums up answers nobody."""
     return trigger not in (None, "compact")
 
 
-def way_of(thread: Thread, mode: str, expected: str | None, runs: Trigger | None) -> Way:
+def resolve_input(thread: Thread, mode: str, expected: str | None, running_trigger: TurnTrigger | None) -> InputAction:
     """What input does in one of the modes auto, queue and steer. `runs`: why the turn that runs was accepted, if one
     does."""
     if thread.closed:
-        return Way.CLOSED
-    if mode == "queue" or (mode == "auto" and not answers(runs)):
-        return Way.QUEUE
-    if not answers(runs):
-        return Way.IDLE
-    return Way.STEER if expected in (None, thread.turn_id) else Way.OTHER
+        return InputAction.CLOSED
+    if mode == "queue" or (mode == "auto" and not answers_input(running_trigger)):
+        return InputAction.QUEUE
+    if not answers_input(running_trigger):
+        return InputAction.NO_TURN
+    return InputAction.STEER if expected in (None, thread.turn_id) else InputAction.TURN_MISMATCH
 
 
 # -- who may write -----------------------------------------------------------------------------------------------------
@@ -64,19 +64,19 @@ def is_fenced(thread: Thread, generation: int) -> bool:
     return thread.owner is None or thread.generation != generation  # control: engine-generation
 
 
-def stop_of(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) -> str | None:
+def stop_reason(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) -> str | None:
     """Why a turn is to take no more: interrupted, closed, budget; None: it goes on."""
     if thread.closed:
         return "closed"
     if thread.turn_id != turn_id:
         return "interrupted"
-    return "budget" if spent_of(thread, tree_tokens, limits) is not None else None
+    return "budget" if exceeded_budget(thread, tree_tokens, limits) is not None else None
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-class Spent(NamedTuple):
+class LimitExceeded(NamedTuple):
     """A limit that is reached: its name, how much is used, of how much, what it is about, and what to do."""
 
     limit: str
@@ -86,75 +86,91 @@ class Spent(NamedTuple):
     remedy: str
 
 
-def spent_of(thread: Thread, tree_tokens: int, limits: Limits) -> Spent | None:
+def exceeded_budget(thread: Thread, tree_tokens: int, limits: Limits) -> LimitExceeded | None:
     """The budget that is used up, if one is."""
     if thread.turn_id is not None and thread.turn_tokens >= limits.turn_tokens:
         most = limits.turn_tokens
-        return Spent("turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Go on in another turn.")
+        return LimitExceeded("turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Go on in another turn.")
     if thread.tokens >= limits.thread_tokens:
         most = limits.thread_tokens
-        return Spent("thread_tokens", thread.tokens, most, "tokens of this thread", "Start another thread.")
+        return LimitExceeded("thread_tokens", thread.tokens, most, "tokens of this thread", "Start another thread.")
     if tree_tokens >= limits.thread_tree_tokens:
         most = limits.thread_tree_tokens
-        return Spent("thread_tree_tokens", tree_tokens, most, "tokens of this tree", "Start another root thread.")
+        return LimitExceeded(
+            "thread_tree_tokens", tree_tokens, most, "tokens of this tree", "Start another root thread."
+        )
     return None
 
 
-class Room(NamedTuple):
+class TreeUsage(NamedTuple):
     """What a tree, and the workspace that spawns, use of their limits."""
 
     live: int
     lifetime: int
     tokens: int
-    lately: int
+    recent_spawns: int
 
 
-def spawn_fault(depth: int, room: Room, limits: Limits) -> Spent | None:
+def exceeded_spawn_limit(depth: int, usage: TreeUsage, limits: Limits) -> LimitExceeded | None:
     """The limit that forbids one more thread so deep below the root."""
     checks = (
         ("thread_depth", depth - 1, limits.thread_depth, "levels of agents", "Do the work in this thread."),
-        ("thread_live", room.live, limits.thread_live, "agents at work", "Wait for one of them to end, or close it."),
-        ("thread_lifetime", room.lifetime, limits.thread_lifetime, "agents of this tree", "Start another root thread."),
-        ("thread_tree_tokens", room.tokens, limits.thread_tree_tokens, "tokens of this tree", "Start another root."),
-        ("thread_spawns_per_minute", room.lately, limits.thread_spawns_per_minute, "agents in a minute", "Wait a bit."),
+        ("thread_live", usage.live, limits.thread_live, "agents at work", "Wait for one of them to end, or close it."),
+        (
+            "thread_lifetime",
+            usage.lifetime,
+            limits.thread_lifetime,
+            "agents of this tree",
+            "Start another root thread.",
+        ),
+        ("thread_tree_tokens", usage.tokens, limits.thread_tree_tokens, "tokens of this tree", "Start another root."),
+        (
+            "thread_spawns_per_minute",
+            usage.recent_spawns,
+            limits.thread_spawns_per_minute,
+            "agents in a minute",
+            "Wait a bit.",
+        ),
     )
-    return next((Spent(name, use, most, what, do) for name, use, most, what, do in checks if use >= most), None)
+    return next((LimitExceeded(name, use, most, what, do) for name, use, most, what, do in checks if use >= most), None)
 
 
-def wake_fault(thread: Thread, room: Room, limits: Limits) -> Spent | None:
+def exceeded_wake_limit(thread: Thread, usage: TreeUsage, limits: Limits) -> LimitExceeded | None:
     """The limit that forbids an idle agent to go to work again."""
-    if thread.open or thread.path == ROOT or room.live < limits.thread_live:
+    if thread.open or thread.path == ROOT_PATH or usage.live < limits.thread_live:
         return None
-    return Spent("thread_live", room.live, limits.thread_live, "agents at work", "Wait for one of them to end.")
+    return LimitExceeded(
+        "thread_live", usage.live, limits.thread_live, "agents at work", "Wait for one of them to end."
+    )
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def task_fault(name: str | None) -> str | None:
+def task_name_error(name: str | None) -> str | None:
     """Why a task cannot be called so."""
     if not name:
         return "task_name is missing"
-    return None if _TASK.fullmatch(name) else "task_name must be 1 to 64 of a-z, 0-9 and _"
+    return None if _TASK_NAME.fullmatch(name) else "task_name must be 1 to 64 of a-z, 0-9 and _"
 
 
-def path_meant(sender: str, target: str) -> str | None:
+def resolve_path(sender: str, target: str) -> str | None:
     """The path that a target means, seen from a sender; None: it is no path. Absolute from `root` on, else below the
     sender; `..` goes up."""
     steps = [each for each in target.strip("/").split("/") if each != "."]
-    if steps[:1] == [ROOT]:
+    if steps[:1] == [ROOT_PATH]:
         return "/".join(steps)
-    whole = sender.split("/")
+    segments = sender.split("/")
     for each in steps:
         if each == "..":
-            if len(whole) == 1:
+            if len(segments) == 1:
                 return None
-            whole.pop()
-        elif _TASK.fullmatch(each):
-            whole.append(each)
+            segments.pop()
+        elif _TASK_NAME.fullmatch(each):
+            segments.append(each)
         else:
             return None
-    return "/".join(whole)
+    return "/".join(segments)
 
 
 def is_below(path: str, above: str) -> bool:
@@ -165,7 +181,7 @@ def is_below(path: str, above: str) -> bool:
 # -- what others have said ---------------------------------------------------------------------------------------------
 
 
-def read_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
+def readable_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
     """The agents of a tree whose last words a workspace may know: its own, and all below those; so all of a tree that
     begins in it. None: of all."""
     own = [each.path for each in tree if each.workspace_id == workspace_id]
@@ -176,9 +192,9 @@ def read_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
     }
 
 
-def told(states: Sequence[AgentState], known: Set[str]) -> list[AgentState]:
+def redact_messages(states: Sequence[AgentState], readable_ids: Set[str]) -> list[AgentState]:
     """How agents stand, without the last words of those that somebody may not know."""
-    return [each if each.thread_id in known else replace(each, message=None) for each in states]
+    return [each if each.thread_id in readable_ids else replace(each, message=None) for each in states]
 
 
 # -- mail --------------------------------------------------------------------------------------------------------------
@@ -191,20 +207,22 @@ def final_text(status: str, final: str | None, error: str | None) -> str:
     return f"Agent errored: {error or 'no reason given'}" if status == "failed" else "Agent was interrupted."
 
 
-def last_words(thread: Thread) -> str:
+def last_final_text(thread: Thread) -> str:
     """What a requester reads of a thread's last end. Who was closed was interrupted before, if it was at work."""
     status = "failed" if thread.end_status == "errored" else thread.end_status or ""
     return final_text(status, thread.end_message, thread.end_message)
 
 
-def last_ends(letters: Iterable[Mail], authors: Mapping[str, Thread]) -> dict[str, Mail]:
+def latest_final_mail(mails: Iterable[Mail], authors: Mapping[str, Thread]) -> dict[str, Mail]:
     """The letters that say the last ends of these authors: the newest of each, if it has the words. One of an end
     before that says nothing of the last one."""
-    newest = {mail.author_id or "": mail for mail in letters if mail.sort == "FINAL_ANSWER"}
-    return {name: mail for name, mail in newest.items() if name in authors and mail.text == last_words(authors[name])}
+    newest = {mail.author_id or "": mail for mail in mails if mail.mail_type == "FINAL_ANSWER"}
+    return {
+        name: mail for name, mail in newest.items() if name in authors and mail.text == last_final_text(authors[name])
+    }
 
 
-def wakes_now(policy: Wake, still_open: int, digests: int) -> bool:
+def should_wake_now(policy: WakePolicy, still_open: int, digests: int) -> bool:
     """Whether the end of a child wakes who asked for it: at once, not at all, or when nothing else that it asked for
     is open. The last end of all tells the `digests` that waited for it, whatever its own policy is."""
     return policy == "wake" or (still_open == 0 and (policy == "digest" or digests > 0))
@@ -213,41 +231,43 @@ def wakes_now(policy: Wake, still_open: int, digests: int) -> bool:
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class WaitTimeout(NamedTuple):
     """How long somebody waits, in seconds, and what was changed about it, in words."""
 
     seconds: float
     clamped: str | None
 
 
-def wait_time(seconds: float | None, limits: Limits) -> Asked | None:
+def resolve_wait_timeout(seconds: float | None, limits: Limits) -> WaitTimeout | None:
     """None: it is refused."""
     if seconds is None:
-        return Asked(limits.thread_wait_seconds, None)
+        return WaitTimeout(limits.thread_wait_seconds, None)
     if not seconds > 0:
         return None
     most = limits.thread_wait_most_seconds
-    held = min(max(seconds, LEAST_WAIT_SECONDS), most)
-    said = (
-        None if held == seconds else f"timeout {seconds:g} s was taken as {held:g} s ({LEAST_WAIT_SECONDS} to {most})"
+    clamped_seconds = min(max(seconds, MIN_WAIT_SECONDS), most)
+    clamp_note = (
+        None
+        if clamped_seconds == seconds
+        else f"timeout {seconds:g} s was taken as {clamped_seconds:g} s ({MIN_WAIT_SECONDS} to {most})"
     )
-    return Asked(held, said)
+    return WaitTimeout(clamped_seconds, clamp_note)
 
 
-def state_of(thread: Thread, outcome: Outcome | None = None) -> AgentState:
+def agent_state(thread: Thread, outcome: WaitOutcome | None = None) -> AgentState:
     """How a thread stands, as others are told."""
     return AgentState(
         thread_id=thread.thread_id,
         path=thread.path,
         nickname=thread.nickname,
         role=thread.role,
-        status=thread.stands,
+        status=thread.agent_status,
         message=thread.message,
         outcome=outcome,
     )
 
 
-def end_of(thread: Thread) -> AgentState:
+def last_end_state(thread: Thread) -> AgentState:
     """The last end of a thread, which may be at work again. An interrupted one ends a wait too, and says so."""
     ended = "interrupted" if thread.end_status == "interrupted" else "ended"
     return AgentState(
@@ -261,40 +281,40 @@ def end_of(thread: Thread) -> AgentState:
     )
 
 
-class Waited(NamedTuple):
+class WaitEvaluation(NamedTuple):
     """What a look at the targets of a wait has found. `over`: it has ended."""
 
     states: list[AgentState]
-    over: bool
+    is_over: bool
 
 
-def waited(
-    targets: Sequence[str], found: Mapping[str, Thread], known: frozenset[str], after: Mapping[str, int], mode: str
-) -> Waited:
+def evaluate_wait(
+    targets: Sequence[str], found: Mapping[str, Thread], known_ids: frozenset[str], after: Mapping[str, int], mode: str
+) -> WaitEvaluation:
     """What of the targets has ended that was not reported before. `known`: those that were there when the wait began;
     one of them that is gone is a lost source, never an end."""
     states, done = list[AgentState](), 0
     for each in targets:
         thread = found.get(each)
         if thread is None:
-            outcome: Outcome = "source_lost" if each in known else "unknown"  # control: source-lost
+            outcome: WaitOutcome = "source_lost" if each in known_ids else "unknown"  # control: source-lost
             states.append(
                 AgentState(thread_id=each, path="", nickname="", role=None, status="not_found", outcome=outcome)
             )
             done += 1
         elif thread.ends > after.get(each, 0):
-            states.append(end_of(thread))
+            states.append(last_end_state(thread))
             done += 1
     # control: waited-ends
-    return Waited(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))
+    return WaitEvaluation(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))
 
 
 def is_final(thread: Thread) -> bool:
     """Whether nobody waits for it."""
-    return thread.stands in FINAL
+    return thread.agent_status in FINAL_STATUSES
 
 
-def flags_of(thread: Thread, tree: Sequence[Thread]) -> list[Flag]:
+def active_flags(thread: Thread, tree: Sequence[Thread]) -> list[ThreadFlag]:
     """What a thread waits for: also the approvals of those below it."""
     child = any(is_below(each.path, thread.path) and "waiting_on_approval" in each.flags for each in tree)
-    return [*thread.flagged, "waiting_on_child_approval"] if child else thread.flagged
+    return [*thread.active_flags, "waiting_on_child_approval"] if child else thread.active_flags

@@ -1,6 +1,6 @@
 """The journal as live channels tell it: facts with their payloads, encoded once however many listen.
 
-Above: `edges/live.py`. Below: the journal, and the readers of the nouns that facts are about.
+Above: `api/live/hub.py`. Below: the journal, and the readers of the nouns that facts are about.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,27 +10,27 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from molecule_core.delegations.model import progress_key
-from molecule_core.delegations.reader import DelegationReader, Said
-from molecule_core.ground.clock import SECOND, rfc3339
-from molecule_core.messages.model import Shown, Told
+from molecule_core.common.clock import SECOND, to_rfc3339
+from molecule_core.delegations.model import progress_wake_key
+from molecule_core.delegations.reader import DelegationReader, LatestProgress
+from molecule_core.messages.model import ActivityPageRow, LivePayload
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
-from molecule_core.store.journal import TREE, Fact, Journal, org_key, pulse_key, tree_of
-from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.events import EVENTS, Heartbeat, TaskUpdated
-from molecule_core.wire.live import Entity, EventFrame
+from molecule_core.store.journal import SUBTREE_PREFIX, Journal, JournalEntry, heartbeat_key, org_key, subtree_audience
+from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.schemas.events import EVENTS, HeartbeatPayload, TaskUpdatedPayload
+from molecule_core.wire.schemas.live import EventEntity, EventFrame
 
 # Who waits is woken, or looks again by itself where a wake-up may get lost (`limits.look_again_seconds`).
-_LONGEST_WAIT_SECONDS = 3600.0
+_MAX_WAIT_SECONDS = 3600.0
 # Progress of which the order is not sure.
-_TWILIGHT_SECONDS = 30
+_REORDER_SECONDS = 30
 # Events that one commit may bring, and then some.
-_LARGEST_GROUP = 1024
+_MAX_GROUP_EVENTS = 1024
 
 
-class Scope(Struct, frozen=True):
+class Audience(Struct, frozen=True):
     """Whose events: all of an organisation, or those about one workspace and, of its peers, what peers may see.
 
     `peers` are their ids, a comma before and behind each; `parent`: the one above it, of which it hears what children
@@ -38,18 +38,18 @@ class Scope(Struct, frozen=True):
 
     org_id: str
     workspace_id: str | None = None
-    peers: str = ","
-    parent: str = ""
-    trees: bool = False
+    peer_ids: str = ","
+    parent_id: str = ""
+    include_subtrees: bool = False
 
     @property
-    def ears(self) -> Mapping[str, Any]:
+    def audience_params(self) -> Mapping[str, Any]:
         """The same as the journal reads it."""
-        tree = tree_of(self.workspace_id) if self.workspace_id is not None and self.trees else ""
-        return {"workspace_id": self.workspace_id, "peers": self.peers, "parent": self.parent, "tree": tree}
+        tree = subtree_audience(self.workspace_id) if self.workspace_id is not None and self.include_subtrees else ""
+        return {"workspace_id": self.workspace_id, "peers": self.peer_ids, "parent": self.parent_id, "tree": tree}
 
 
-class Notice(Struct, frozen=True):
+class EncodedEvent(Struct, frozen=True):
     """One event, ready to be sent: `tail` is its frame but for the opening brace and `prev`. `seq` is 0 for a
     transient event."""
 
@@ -60,49 +60,49 @@ class Notice(Struct, frozen=True):
     at: int
     payload: bytes
     tail: bytes
-    row: Shown | None = None
+    message_row: ActivityPageRow | None = None
     """The message that it tells of, if one came in."""
 
     @property
-    def above(self) -> str:
+    def tree_root_id(self) -> str:
         """The other workspace that hears it, if it happened in a tree that begins there."""
-        return self.audience.removeprefix(TREE) if self.audience.startswith(TREE) else ""
+        return self.audience.removeprefix(SUBTREE_PREFIX) if self.audience.startswith(SUBTREE_PREFIX) else ""
 
     def frame(self, prev: int) -> bytes:
         """The whole frame on a channel whose last event was `prev`."""
         return b'{"prev":%d,%s' % (prev, self.tail) if self.seq else b"{" + self.tail
 
-    def saying(self, payload: bytes) -> "Notice":
+    def with_payload(self, payload: bytes) -> "EncodedEvent":
         """The same event with another payload."""
         return replace(self, payload=payload, tail=self.tail.replace(self.payload, payload, 1))
 
 
-class Page(Struct, frozen=True):
+class EventPage(Struct, frozen=True):
     """Notices in order, and the number up to which nothing is missing between them."""
 
-    notices: list[Notice]
+    events: list[EncodedEvent]
     upto: int
 
 
-class Heard:
+class ProgressWatermark:
     """Which progress of work was heard so far. What was said at about the same time may be committed in another order,
     and other processes have other clocks: so a while is looked at again, and what was heard of it is remembered."""
 
     def __init__(self, at: int) -> None:
-        self._upto = at
-        self._told: dict[str, int] = {}
+        self._latest = at
+        self._seen: dict[str, int] = {}
 
     @property
     def since(self) -> int:
         """From where on to look."""
-        return self._upto - _TWILIGHT_SECONDS * SECOND
+        return self._latest - _REORDER_SECONDS * SECOND
 
-    def fresh(self, said: list[Said]) -> list[Said]:
+    def take_unseen(self, reported: list[LatestProgress]) -> list[LatestProgress]:
         """What of this was not heard before."""
-        found = [each for each in said if self._told.get(each.delegation_id) != each.at]
-        self._upto = max([self._upto, *(each.at for each in found)])
-        self._told.update({each.delegation_id: each.at for each in found})
-        self._told = {delegation_id: at for delegation_id, at in self._told.items() if at > self.since}
+        found = [each for each in reported if self._seen.get(each.delegation_id) != each.at]
+        self._latest = max([self._latest, *(each.at for each in found)])
+        self._seen.update({each.delegation_id: each.at for each in found})
+        self._seen = {delegation_id: at for delegation_id, at in self._seen.items() if at > self.since}
         return found
 
 
@@ -112,7 +112,7 @@ class Feed:
     def __init__(
         self,
         store: Store,
-        wakeups: Wakeups,
+        wakeups: Notifier,
         org: OrgReader,
         messages: MessageReader,
         delegations: DelegationReader,
@@ -123,8 +123,8 @@ class Feed:
         self._messages = messages
         self._delegations = delegations
         self._store = store
-        self.head = self._journal.head
-        self.oldest = self._journal.oldest
+        self.head = self._journal.last_seq
+        self.oldest = self._journal.first_seq
 
     def epoch(self) -> str:
         """Numbers of another epoch mean nothing here."""
@@ -135,114 +135,129 @@ class Feed:
         """Whether the server is stopping."""
         return self._wakeups.closing
 
-    async def after(self, scope: Scope, seq: int, count: int, upto: int | None = None) -> Page:
+    async def read_after(self, audience: Audience, seq: int, count: int, upto: int | None = None) -> EventPage:
         """At most `count` notices behind a number; what only some may see, only up to another."""
-        if scope.workspace_id is None:
-            facts = await self._journal.after(scope.org_id, seq, count)
-            return Page(await self._notices(facts), facts[-1].seq if facts else seq)
-        end = await self.head(scope.org_id) if upto is None else upto
-        facts = await self._journal.after_for(scope.org_id, seq, count, upto=end, ears=scope.ears)
-        return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, end))
+        if audience.workspace_id is None:
+            entries = await self._journal.read_after(audience.org_id, seq, count)
+            return EventPage(await self._encode_entries(entries), entries[-1].seq if entries else seq)
+        end = await self.head(audience.org_id) if upto is None else upto
+        entries = await self._journal.read_visible_after(
+            audience.org_id, seq, count, upto=end, audiences=audience.audience_params
+        )
+        return EventPage(
+            await self._encode_entries(entries), entries[-1].seq if len(entries) == count else max(seq, end)
+        )
 
-    async def count(self, scope: Scope, seq: int, upto: int) -> int:
+    async def count_between(self, audience: Audience, seq: int, upto: int) -> int:
         """How many notices lie behind a number and up to another."""
-        if scope.workspace_id is None:
+        if audience.workspace_id is None:
             return upto - seq
-        return await self._journal.count_for(scope.org_id, seq, upto=upto, ears=scope.ears)
+        return await self._journal.count_visible(audience.org_id, seq, upto=upto, audiences=audience.audience_params)
 
-    async def wait(self, org_id: str, seq: int, count: int) -> Page:
+    async def wait_for_events(self, org_id: str, seq: int, count: int) -> EventPage:
         """The notices of an organisation behind a number; waits for the first, but never for ever. Ends before a fact
         that the tree in memory does not know yet, since who may see it is read there."""
 
-        async def look() -> Look[Page]:
-            facts = self._known(await self._journal.after(org_id, seq, count))
-            return Look(Page(await self._notices(facts), facts[-1].seq) if facts else None)
+        async def look() -> Poll[EventPage]:
+            entries = self._applied_prefix(await self._journal.read_after(org_id, seq, count))
+            return Poll(EventPage(await self._encode_entries(entries), entries[-1].seq) if entries else None)
 
-        found = await self._wakeups.until(org_key(org_id), look, _LONGEST_WAIT_SECONDS)
-        return found or Page([], seq)
+        found = await self._wakeups.wait_until(org_key(org_id), look, _MAX_WAIT_SECONDS)
+        return found or EventPage([], seq)
 
-    async def settled(self, org_id: str) -> int:
+    async def applied_head(self, org_id: str) -> int:
         """The number up to which the tree in memory knows what the journal tells."""
         head = await self.head(org_id)
-        first = max(0, head - _LARGEST_GROUP)
-        facts = await self._journal.after(org_id, first, _LARGEST_GROUP)
-        known = self._known(facts)
-        return head if len(known) == len(facts) else facts[len(known)].seq - 1
+        first = max(0, head - _MAX_GROUP_EVENTS)
+        entries = await self._journal.read_after(org_id, first, _MAX_GROUP_EVENTS)
+        applied = self._applied_prefix(entries)
+        return head if len(applied) == len(entries) else entries[len(applied)].seq - 1
 
-    def _known(self, facts: list[Fact]) -> list[Fact]:
+    def _applied_prefix(self, entries: list[JournalEntry]) -> list[JournalEntry]:
         """The facts before the first one that memory lags behind: it is brought up to date right after the commit."""
-        for place, fact in enumerate(facts):
-            if fact.entity_kind == "workspace":
-                workspace = self._org.workspace(fact.entity_id)
-                if workspace is None or workspace.rev < fact.rev:
-                    return facts[:place]
-        return facts
+        for index, entry in enumerate(entries):
+            if entry.entity_kind == "workspace":
+                workspace = self._org.workspace(entry.entity_id)
+                if workspace is None or workspace.rev < entry.rev:
+                    return entries[:index]
+        return entries
 
-    async def wait_for_beat(self, org_id: str, beat: int) -> None:
+    async def wait_for_heartbeat(self, org_id: str, heartbeat_number: int) -> None:
         """Returns once an agent of an organisation was heard behind a heartbeat, or after a while."""
 
-        async def look() -> Look[bool]:
-            return Look(True if self._org.heard_after(org_id, beat) else None)
+        async def look() -> Poll[bool]:
+            return Poll(True if self._org.workspaces_heard_after(org_id, heartbeat_number) else None)
 
-        await self._wakeups.until(pulse_key(org_id), look, _LONGEST_WAIT_SECONDS)
+        await self._wakeups.wait_until(heartbeat_key(org_id), look, _MAX_WAIT_SECONDS)
 
-    async def progress(self, org_id: str, heard: "Heard") -> list[Notice]:
+    async def wait_for_progress(self, org_id: str, watermark: "ProgressWatermark") -> list[EncodedEvent]:
         """How far work is, as far as that was not heard before; waits for the first, but never for ever."""
 
-        async def look() -> Look[list[Said]]:
-            return Look(heard.fresh(await self._delegations.said_since(org_id, heard.since)) or None)
+        async def look() -> Poll[list[LatestProgress]]:
+            return Poll(watermark.take_unseen(await self._delegations.progress_since(org_id, watermark.since)) or None)
 
-        found = await self._wakeups.until(progress_key(org_id), look, _LONGEST_WAIT_SECONDS)
-        return [_said(each) for each in found or ()]
+        found = await self._wakeups.wait_until(progress_wake_key(org_id), look, _MAX_WAIT_SECONDS)
+        return [_progress_event(each) for each in found or ()]
 
-    async def progress_since(self, org_id: str, since: int) -> list[Notice]:
+    async def progress_since(self, org_id: str, since: int) -> list[EncodedEvent]:
         """How far the work is of which something was said since a time."""
-        return [_said(each) for each in await self._delegations.said_since(org_id, since)]
+        return [_progress_event(each) for each in await self._delegations.progress_since(org_id, since)]
 
-    async def _notices(self, facts: Sequence[Fact]) -> list[Notice]:
-        told = await self._messages.told([fact.entity_id for fact in facts if fact.payload is None])
-        return [_notice(fact, told.get(fact.entity_id) if fact.payload is None else None) for fact in facts]
+    async def _encode_entries(self, entries: Sequence[JournalEntry]) -> list[EncodedEvent]:
+        live_payload = await self._messages.live_payloads(
+            [entry.entity_id for entry in entries if entry.payload is None]
+        )
+        return [
+            _encode_entry(entry, live_payload.get(entry.entity_id) if entry.payload is None else None)
+            for entry in entries
+        ]
 
-    def beat(self, workspace_id: str, at: int) -> Notice:
+    def heartbeat_event(self, workspace_id: str, at: int) -> EncodedEvent:
         """That an agent was heard."""
-        pulse = self._org.pulse(workspace_id)
-        said = Heartbeat(pulse.active_tasks, pulse.uptime_seconds, pulse.current_task, rfc3339(pulse.heard_at))
-        return _transient("WORKSPACE_HEARTBEAT", workspace_id, said, at)
+        heartbeat = self._org.last_heartbeat(workspace_id)
+        reported = HeartbeatPayload(
+            heartbeat.active_tasks, heartbeat.uptime_seconds, heartbeat.current_task, to_rfc3339(heartbeat.heard_at)
+        )
+        return _transient_event("WORKSPACE_HEARTBEAT", workspace_id, reported, at)
 
-    def task(self, workspace_id: str, at: int) -> Notice:
+    def task_event(self, workspace_id: str, at: int) -> EncodedEvent:
         """What an agent works on."""
-        pulse = self._org.pulse(workspace_id)
-        return _transient("TASK_UPDATED", workspace_id, TaskUpdated(pulse.current_task, pulse.active_tasks), at)
+        heartbeat = self._org.last_heartbeat(workspace_id)
+        return _transient_event(
+            "TASK_UPDATED", workspace_id, TaskUpdatedPayload(heartbeat.current_task, heartbeat.active_tasks), at
+        )
 
 
-def _notice(fact: Fact, told: Told | None) -> Notice:
-    payload = (fact.payload or "{}").encode() if told is None else told.payload
+def _encode_entry(entry: JournalEntry, live_payload: LivePayload | None) -> EncodedEvent:
+    payload = (entry.payload or "{}").encode() if live_payload is None else live_payload.payload
     frame = EventFrame(
-        event=fact.name,
-        workspace_id=fact.workspace_id,
-        timestamp=rfc3339(fact.at),
+        event=entry.name,
+        workspace_id=entry.workspace_id,
+        timestamp=to_rfc3339(entry.at),
         payload=Raw(payload),
-        entity=Entity(fact.entity_kind, fact.entity_id, fact.rev),
-        seq=fact.seq,
-        client_id=UNSET if told is None or told.client_id is None else told.client_id,
+        entity=EventEntity(entry.entity_kind, entry.entity_id, entry.rev),
+        seq=entry.seq,
+        client_id=UNSET if live_payload is None or live_payload.client_id is None else live_payload.client_id,
     )
     tail = msgspec.json.encode(frame)[1:]
-    row = None if told is None else told.row
-    return Notice(fact.seq, fact.name, fact.workspace_id, fact.audience, fact.at, payload, tail, row)
+    row = None if live_payload is None else live_payload.row
+    return EncodedEvent(entry.seq, entry.name, entry.workspace_id, entry.audience, entry.at, payload, tail, row)
 
 
-def _said(said: Said) -> Notice:
-    entity = Entity("delegation", said.delegation_id, said.rev)
-    return _transient(said.event, said.source_id, said.told, said.at, entity)
+def _progress_event(reported: LatestProgress) -> EncodedEvent:
+    entity = EventEntity("delegation", reported.delegation_id, reported.rev)
+    return _transient_event(reported.event, reported.source_id, reported.payload, reported.at, entity)
 
 
-def _transient(name: str, workspace_id: str, said: Struct, at: int, entity: Entity | None = None) -> Notice:
-    payload = msgspec.json.encode(said)
+def _transient_event(
+    name: str, workspace_id: str, reported: Struct, at: int, entity: EventEntity | None = None
+) -> EncodedEvent:
+    payload = msgspec.json.encode(reported)
     frame = EventFrame(
         event=name,
         workspace_id=workspace_id,
-        timestamp=rfc3339(at),
+        timestamp=to_rfc3339(at),
         payload=Raw(payload),
-        entity=entity or Entity("workspace", workspace_id, 0),
+        entity=entity or EventEntity("workspace", workspace_id, 0),
     )
-    return Notice(0, name, workspace_id, EVENTS[name].audience, at, payload, msgspec.json.encode(frame)[1:])
+    return EncodedEvent(0, name, workspace_id, EVENTS[name].audience, at, payload, msgspec.json.encode(frame)[1:])

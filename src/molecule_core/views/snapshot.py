@@ -8,21 +8,21 @@ import msgspec
 
 from molecule_core.access.model import Caller
 from molecule_core.approvals.reader import ApprovalReader
+from molecule_core.common.clock import Clock, to_rfc3339
+from molecule_core.common.limits import Limits
 from molecule_core.delegations.reader import DelegationReader
-from molecule_core.ground.clock import Clock, rfc3339
-from molecule_core.ground.limits import Limits
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
 from molecule_core.views.feed import Feed
-from molecule_core.wire.live import (
-    PROTOCOL,
+from molecule_core.wire.schemas.live import (
+    PROTOCOL_VERSION,
+    SessionUser,
     Snapshot,
     SnapshotLimits,
     SnapshotOrg,
     SnapshotWorkspace,
-    User,
 )
 
 
@@ -48,43 +48,43 @@ class SnapshotReader:
         self._delegations = delegations
         self._approvals = approvals
         self._clock = clock
-        self._most_delegations = limits.delegations_in_snapshot
-        self._most_refusals = limits.refusals_in_snapshot
+        self._max_delegations = limits.delegations_in_snapshot
+        self._max_rejections = limits.refusals_in_snapshot
         self._limits = SnapshotLimits(
             limits.text_bytes, limits.name_length, limits.reply_seconds, limits.delegation_stuck_seconds
         )
 
-    async def of(self, org_id: str, caller: Caller) -> Snapshot:
+    async def read_snapshot(self, org_id: str, caller: Caller) -> Snapshot:
         """An organisation as this caller, who may see all of it, sees it now."""
-        as_of = await self._feed.settled(org_id)
+        as_of = await self._feed.applied_head(org_id)
         workspaces = list(self._org.workspaces(org_id))
         chats = await self._messages.chat_heads([each.id for each in workspaces], caller.id)
         org = self._org.org(org_id)
         return Snapshot(
-            protocol=PROTOCOL,
+            protocol=PROTOCOL_VERSION,
             epoch=self._store.epoch,
             as_of=as_of,
-            server_time=rfc3339(self._clock.now()),
+            server_time=to_rfc3339(self._clock.now()),
             org=SnapshotOrg(org.id, org.name),
-            user=user_of(caller),
+            user=snapshot_user(caller),
             limits=self._limits,
-            workspaces=[self._workspace(each) for each in workspaces],
+            workspaces=[self._snapshot_workspace(each) for each in workspaces],
             chats=chats,
-            unanswered=await self._messages.unanswered(org_id),
-            delegations=await self._delegations.open_shown(org_id, self._most_delegations),
-            refusals=await self._delegations.refused_shown(org_id, as_of, self._most_refusals),
-            approvals=await self._approvals.shown(org_id),
+            unanswered=await self._messages.list_unanswered(org_id),
+            delegations=await self._delegations.snapshot_open(org_id, self._max_delegations),
+            refusals=await self._delegations.snapshot_rejections(org_id, as_of, self._max_rejections),
+            approvals=await self._approvals.snapshot_items(org_id),
         )
 
-    def _workspace(self, workspace: Workspace) -> SnapshotWorkspace:
-        pulse = self._org.pulse(workspace.id)
+    def _snapshot_workspace(self, workspace: Workspace) -> SnapshotWorkspace:
+        heartbeat = self._org.last_heartbeat(workspace.id)
         return SnapshotWorkspace(
-            **msgspec.structs.asdict(self._org.view(workspace)),
-            current_task=pulse.current_task,
-            last_heard_at=rfc3339(pulse.heard_at) if pulse.heard_at else None,
+            **msgspec.structs.asdict(self._org.workspace_view(workspace)),
+            current_task=heartbeat.current_task,
+            last_heard_at=to_rfc3339(heartbeat.heard_at) if heartbeat.heard_at else None,
         )
 
 
-def user_of(caller: Caller) -> User:
+def snapshot_user(caller: Caller) -> SessionUser:
     """Who looks, as the page is told."""
-    return User(caller.id, caller.name, caller.kind.value, caller.role.value)
+    return SessionUser(caller.id, caller.name, caller.kind.value, caller.role.value)

@@ -12,63 +12,65 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from molecule_core.agent.bridges.command import Bridge, Runs
-from molecule_core.agent.bridges.letters import environment_of
-from molecule_core.agent.bridges.outbox import DamagedOutbox, Outbox
-from molecule_core.agent.bridges.settings import BridgeWishes
-from molecule_core.agent.bridges.streams import StreamRunner
-from molecule_core.agent.bridges.turns import Runner
-from molecule_core.agent.config import BadConfiguration, Configuration
-from molecule_core.agent.connections import Servers
-from molecule_core.agent.cursors import CursorFile
-from molecule_core.agent.inbox import Inbox
-from molecule_core.agent.leader import Leadership
-from molecule_core.agent.membership import Membership, Shared
-from molecule_core.agent.seats import Seats
-from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.agent.waiting import at_eof
-from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import SystemRandomness
-from molecule_core.wire.cards import BRIDGE, COMMAND_BRIDGE
+from molecule_core.agent.async_utils import on_stdin_closed
+from molecule_core.agent.bridges.command import CommandBridge, ProgramRunner
+from molecule_core.agent.bridges.outbox import DamagedOutboxError, Outbox
+from molecule_core.agent.bridges.process_runner import ProcessRunner
+from molecule_core.agent.bridges.program_input import program_environment
+from molecule_core.agent.bridges.settings import BridgeSettings
+from molecule_core.agent.bridges.stream_runner import StreamRunner
+from molecule_core.agent.client.connections import ServerConnections
+from molecule_core.agent.client.tokens import TokenRegistry
+from molecule_core.agent.config import Configuration, ConfigurationError
+from molecule_core.agent.mailbox.cursors import CursorFile
+from molecule_core.agent.mailbox.inbox import MergedInbox
+from molecule_core.agent.mailbox.leader import LeaderLock
+from molecule_core.agent.mailbox.membership import Membership, MembershipContext
+from molecule_core.agent.mailbox.memberships import Memberships
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import SystemRandomness
+from molecule_core.tools.agent_cards import BRIDGE_MEMBER, COMMAND_BRIDGE_KIND
 
 _log = logging.getLogger("molecule.bridge")
-STOPPED, FAILED, REFUSED = 0, 1, 3
+EXIT_STOPPED, EXIT_FAILED, EXIT_REFUSED = 0, 1, 3
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_LAST_SECONDS = 2.0
+_SHUTDOWN_SECONDS = 2.0
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class BridgeOptions(Struct, frozen=True, kw_only=True):
     """What the bridge is to do. `shell`: the command is one line for the system's shell. `until_eof`: it ends with its
     standard input, and so with whoever started it. `stream`: one process for all messages."""
 
     command: tuple[str, ...]
-    wishes: BridgeWishes
+    settings: BridgeSettings
     preamble: bool = False
     shell: bool = False
     until_eof: bool = False
     stream: bool = False
 
 
-def program_of(wanted: Wanted) -> Sequence[str]:
+def resolve_program(options: BridgeOptions) -> Sequence[str]:
     """What is started for each message. No shell reads it unless that was asked for. Raises BadConfiguration."""
-    if not wanted.command:
-        raise BadConfiguration("there is no command; write it after --, such as: molecule bridge command -- ./answer")
-    if wanted.shell:
-        return ("/bin/sh", "-c", " ".join(wanted.command))
-    if shutil.which(wanted.command[0]) is None:
-        raise BadConfiguration(f"the command {wanted.command[0]!r} is not there, or is no program that may be started")
-    return wanted.command
+    if not options.command:
+        raise ConfigurationError("there is no command; write it after --, such as: molecule bridge command -- ./answer")
+    if options.shell:
+        return ("/bin/sh", "-c", " ".join(options.command))
+    if shutil.which(options.command[0]) is None:
+        raise ConfigurationError(
+            f"the command {options.command[0]!r} is not there, or is no program that may be started"
+        )
+    return options.command
 
 
-async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str]) -> int:
+async def run_bridge(config: Configuration, options: BridgeOptions, environ: Mapping[str, str]) -> int:
     """Bridges the only seat until a signal comes; returns the exit code. Raises BadConfiguration."""
-    if len(config.seats) != 1:
-        ids = ", ".join(seat.id for seat in config.seats)
-        raise BadConfiguration(
+    if len(config.workspaces) != 1:
+        ids = ", ".join(membership.id for membership in config.workspaces)
+        raise ConfigurationError(
             f"a bridge carries one workspace, and there are several: {ids}. Say which: --workspace ID"
         )
-    program = program_of(wanted)
+    program = resolve_program(options)
     loop = asyncio.get_running_loop()
     end: asyncio.Future[int] = loop.create_future()
 
@@ -79,69 +81,76 @@ async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str])
     def lost(text: str) -> None:
         if not end.done():
             _log.error("%s", text)
-        ends(REFUSED)
+        ends(EXIT_REFUSED)
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, ends, STOPPED)
-    if wanted.until_eof:
-        await at_eof(lambda: ends(STOPPED))
+        loop.add_signal_handler(number, ends, EXIT_STOPPED)
+    if options.until_eof:
+        await on_stdin_closed(lambda: ends(EXIT_STOPPED))
     clock, randomness = SystemClock(), SystemRandomness()
-    (place,) = config.seats
-    inbox, tokens = Inbox(), TokenRegistry()
-    tokens.register(place.id, place.token)
-    servers = Servers(tokens)
-    shared = Shared(
+    (workspace,) = config.workspaces
+    inbox, tokens = MergedInbox(), TokenRegistry()
+    tokens.register(workspace.id, workspace.token)
+    servers = ServerConnections(tokens)
+    membership_context = MembershipContext(
         clock=clock,
         randomness=randomness,
-        wishes=config.wishes,
+        settings=config.settings,
         tokens=tokens,
         servers=servers,
         inbox=inbox,
         card=lambda: _card(config),
-        lost=lost,
+        on_lost=lost,
         tools=(),  # beside its shell it has none, and nothing is said to it of any
     )
-    seat = Membership(
-        place, CursorFile(config.state, place.id, single=config.single), Leadership(config.state, place.id), shared
+    membership = Membership(
+        workspace,
+        CursorFile(config.state, workspace.id, single=config.single),
+        LeaderLock(config.state, workspace.id),
+        membership_context,
     )
-    kind = StreamRunner if wanted.stream else Runner
-    runner: Runs = kind(
-        program, environment_of(environ, place, config.state), config.state, clock=clock, wishes=wanted.wishes
+    runner_class = StreamRunner if options.stream else ProcessRunner
+    runner: ProgramRunner = runner_class(
+        program,
+        program_environment(environ, workspace, config.state),
+        config.state,
+        clock=clock,
+        settings=options.settings,
     )
-    bridge = Bridge(
-        seat,
+    bridge = CommandBridge(
+        membership,
         inbox,
-        Outbox(config.state, place.id),
+        Outbox(config.state, workspace.id),
         runner,
         clock=clock,
         randomness=randomness,
-        wishes=wanted.wishes,
-        preamble=wanted.preamble,
+        settings=options.settings,
+        preamble=options.preamble,
     )
-    seats = Seats([seat], single=True)
-    seats.start()
+    memberships = Memberships([membership], single=True)
+    memberships.start_all()
     working = asyncio.create_task(bridge.run())
-    working.add_done_callback(lambda task: None if task.cancelled() else ends(FAILED))
+    working.add_done_callback(lambda task: None if task.cancelled() else ends(EXIT_FAILED))
     code = await end
     try:
         working.cancel()
-        await _over(working)
+        await _wait_for_end(working)
         await runner.close()
-        with contextlib.suppress(ApiError, NoAnswer, OSError):
-            await clock.wait(bridge.flush(), _LAST_SECONDS)
+        with contextlib.suppress(ApiError, NoAnswerError, OSError):
+            await clock.wait(bridge.flush_outcomes(), _SHUTDOWN_SECONDS)
     finally:
-        await seats.stop(_LAST_SECONDS)
+        await memberships.stop_all(_SHUTDOWN_SECONDS)
         await servers.close()
     return code
 
 
-async def _over(working: "asyncio.Task[None]") -> None:
+async def _wait_for_end(working: "asyncio.Task[None]") -> None:
     """Waits for the end of the work, and says why it ended if nobody wanted that."""
     try:
         await working
     except asyncio.CancelledError:
         return
-    except (DamagedOutbox, OSError) as error:
+    except (DamagedOutboxError, OSError) as error:
         _log.error("the bridge cannot go on: %s", error)
     except Exception as error:  # a mistake of ours: what runs is still ended, and told
         _log.error("the bridge cannot go on", exc_info=error)
@@ -149,6 +158,10 @@ async def _over(working: "asyncio.Task[None]") -> None:
 
 def _card(config: Configuration) -> dict[str, object]:
     """What the agent says of itself, as far as its environment says it."""
-    told = {"name": config.name, "description": config.description}
+    fields = {"name": config.name, "description": config.description}
     skills = [{"id": name, "name": name} for name in config.skills]
-    return {**{name: value for name, value in told.items() if value}, "skills": skills, BRIDGE: COMMAND_BRIDGE}
+    return {
+        **{name: value for name, value in fields.items() if value},
+        "skills": skills,
+        BRIDGE_MEMBER: COMMAND_BRIDGE_KIND,
+    }

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from molecule_core.agent.config import Seconds, wishes_of
+from molecule_core.agent.config import Seconds, read_settings
 
 _PREFIX = "MOLECULE_BRIDGE_"
 Count = Annotated[int, Meta(ge=1)]
 
 
-class BridgeWishes(Struct, frozen=True, kw_only=True):
+class BridgeSettings(Struct, frozen=True, kw_only=True):
     """The settings of a bridge."""
 
     turn_seconds: Seconds = 900
@@ -30,6 +30,6 @@ class BridgeWishes(Struct, frozen=True, kw_only=True):
     """Outcomes that wait for the server, then no further message is worked on."""
 
 
-def read_bridge_wishes(environ: Mapping[str, str]) -> BridgeWishes:
+def read_bridge_settings(environ: Mapping[str, str]) -> BridgeSettings:
     """What the environment says. Raises BadConfiguration."""
-    return wishes_of(environ, _PREFIX, BridgeWishes)
+    return read_settings(environ, _PREFIX, BridgeSettings)

@@ -15,49 +15,49 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from molecule_core.wire.inbox import APPROVALS, InboxMessage
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
 
-_MOST_ERRANDS = 1000
-_GIVES = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
+_MAX_PENDING = 1000
+_PENDING_ID_MEMBERS = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
 """Tools whose outcome may come later as a message, and the member of their result that names it."""
-_, DECIDED = APPROVALS
+_, DECISION_KIND = APPROVAL_KINDS
 """The kind of the message that brings a decision."""
-SYSTEM = "system"
+SYSTEM_KIND = "system"
 """The kind of what the platform tells by itself: no person has said it, and it ends no wait for others."""
 
 
-def conversation_of(message: InboxMessage) -> str:
+def conversation_name(message: InboxMessage) -> str:
     """The name of the conversation that a message is part of."""
     if message.kind == "delegation" and message.delegation_id:
         return f"task:{message.delegation_id}"
-    if message.kind == SYSTEM:
-        return f"task:{message.delegation_id}" if message.delegation_id else SYSTEM
+    if message.kind == SYSTEM_KIND:
+        return f"task:{message.delegation_id}" if message.delegation_id else SYSTEM_KIND
     if message.peer_id:
         return f"peer:{message.peer_id}"
     return "person"
 
 
-def errand_of(message: InboxMessage) -> str:
+def awaited_id_of(message: InboxMessage) -> str:
     """What a message is the outcome of; empty if of nothing that a thread has asked for."""
     if message.kind == "delegation_result" and message.delegation_id:
         return message.delegation_id
-    if message.kind == DECIDED and message.approval_id:
+    if message.kind == DECISION_KIND and message.approval_id:
         return message.approval_id
     return ""
 
 
-def errand_in(tool: str, told: Mapping[str, Any]) -> str:
+def awaited_id_in(tool: str, result: Mapping[str, Any]) -> str:
     """What the result of a tool says that will be told later; empty if nothing."""
-    name = told.get(_GIVES[tool]) if tool in _GIVES else None
+    name = result.get(_PENDING_ID_MEMBERS[tool]) if tool in _PENDING_ID_MEMBERS else None
     return name if isinstance(name, str) else ""
 
 
-def is_settled(told: Mapping[str, Any]) -> bool:
+def is_settled(result: Mapping[str, Any]) -> bool:
     """Whether the result of a tool says that nothing more will be told."""
-    return told.get("settled") is True
+    return result.get("settled") is True
 
 
-class _Kept(Struct):
+class _StoredConversations(Struct):
     """What stands in the file: threads by what they wait for, oldest first; how often a conversation began anew."""
 
     errands: dict[str, str] = field(default_factory=dict)
@@ -70,37 +70,37 @@ class Conversations:
     def __init__(self, folder: Path, workspace_id: str) -> None:
         self._path = folder / f".agent_threads_{workspace_id}"
         try:
-            self._kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+            self._stored = msgspec.json.decode(self._path.read_bytes(), type=_StoredConversations)
         except (OSError, msgspec.DecodeError):
-            self._kept = _Kept()
-        self._errands = OrderedDict(self._kept.errands)
+            self._stored = _StoredConversations()
+        self._awaited = OrderedDict(self._stored.errands)
 
-    def expects(self, errand: str, thread_id: str) -> None:
+    def expect_result(self, awaited_id: str, thread_id: str) -> None:
         """The outcome of something is to go to a thread. Raises OSError."""
-        if self._errands.get(errand) == thread_id:
+        if self._awaited.get(awaited_id) == thread_id:
             return
-        self._errands[errand] = thread_id
-        while len(self._errands) > _MOST_ERRANDS:
-            self._errands.popitem(last=False)
+        self._awaited[awaited_id] = thread_id
+        while len(self._awaited) > _MAX_PENDING:
+            self._awaited.popitem(last=False)
         self._save()
 
-    def thread_for(self, errand: str) -> str | None:
+    def thread_for(self, awaited_id: str) -> str | None:
         """The thread that waits for the outcome of something."""
-        return self._errands.get(errand)
+        return self._awaited.get(awaited_id)
 
-    def key_of(self, conversation: str) -> str:
+    def thread_key(self, conversation: str) -> str:
         """Under which key the thread of a conversation is started: the same until it begins anew."""
-        return f"{conversation}:{self._kept.rounds.get(conversation, 1)}"
+        return f"{conversation}:{self._stored.rounds.get(conversation, 1)}"
 
-    def anew(self, conversation: str) -> None:
+    def start_next_round(self, conversation: str) -> None:
         """The thread of a conversation was closed: the next one is another. Raises OSError."""
-        self._kept.rounds[conversation] = self._kept.rounds.get(conversation, 1) + 1
+        self._stored.rounds[conversation] = self._stored.rounds.get(conversation, 1) + 1
         self._save()
 
     def _save(self) -> None:
-        self._kept.errands = dict(self._errands)
-        fresh = self._path.with_name(f"{self._path.name}.tmp")
-        handle = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        self._stored.errands = dict(self._awaited)
+        temporary = self._path.with_name(f"{self._path.name}.tmp")
+        handle = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(self._kept))
-        fresh.replace(self._path)
+            file.write(msgspec.json.encode(self._stored))
+        temporary.replace(self._path)

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from molecule_core.wire.threads import SightItem
+from molecule_core.wire.schemas.threads import ModelContextItem
 
-SCRIPTED = "scripted"
+SCRIPTED_PROVIDER = "scripted"
 """The provider whose model is a file of rules."""
 
 
-class ToolDef(Struct, frozen=True):
+class ToolDefinition(Struct, frozen=True):
     """A tool as a model sees it; `schema` is JSON Schema."""
 
     name: str
@@ -23,13 +23,13 @@ class ToolDef(Struct, frozen=True):
     schema: dict[str, Any]
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class ModelRequest(Struct, frozen=True, kw_only=True):
     """One sampling. `cache_key`: the same for all requests of a thread, for providers that keep a prompt warm by it;
     `may_call`: whether tools may be called this time."""
 
     model: str
-    items: Sequence[SightItem]
-    tools: Sequence[ToolDef] = ()
+    items: Sequence[ModelContextItem]
+    tools: Sequence[ToolDefinition] = ()
     effort: str | None = None
     cache_key: str = ""
     may_call: bool = True
@@ -48,7 +48,7 @@ class ReasoningDelta(Struct, frozen=True):
     extra: dict[str, Any] | None = None
 
 
-class ToolCall(Struct, frozen=True):
+class ModelToolCall(Struct, frozen=True):
     """A whole call of a tool. `arguments` are JSON as the model wrote it: perhaps none."""
 
     call_id: str
@@ -56,7 +56,7 @@ class ToolCall(Struct, frozen=True):
     arguments: str
 
 
-class Usage(Struct, frozen=True):
+class ModelUsage(Struct, frozen=True):
     """What a sampling has cost in tokens. `estimated`: the provider did not say."""
 
     input: int
@@ -64,13 +64,13 @@ class Usage(Struct, frozen=True):
     estimated: bool = False
 
 
-class Finished(Struct, frozen=True):
+class StreamEnd(Struct, frozen=True):
     """The stream is complete. `reason`: stop, tool_calls, length or content_filter."""
 
     reason: str
 
 
-ModelEvent = TextDelta | ReasoningDelta | ToolCall | Usage | Finished
+ModelEvent = TextDelta | ReasoningDelta | ModelToolCall | ModelUsage | StreamEnd
 
 
 class ModelError(Exception):
@@ -88,12 +88,12 @@ class ModelError(Exception):
 class Model(Protocol):
     """A model."""
 
-    def sample(self, request: Request) -> AsyncIterator[ModelEvent]:
+    def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """What it answers, piece by piece, `Finished` last. Raises ModelError."""
 
     async def close(self) -> None:
         """Lets go of its connections."""
 
 
-class NoModel(Exception):
+class ModelUnavailableError(Exception):
     """A model cannot be opened; the text says what to do."""

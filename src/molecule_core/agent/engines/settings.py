@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-from molecule_core.agent.config import BadConfiguration
-from molecule_core.agent.home import CONFIG
-from molecule_core.agent.neutral import line
-from molecule_core.agent.own_files import Unreadable, read_own
-from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
-from molecule_core.wire.approvals import Rule
-from molecule_core.wire.tools import TOOLS
+from molecule_core.agent.config import ConfigurationError
+from molecule_core.agent.prompt.home import CONFIG_FILE
+from molecule_core.agent.prompt.safe_files import UnreadableFileError, read_safe_file
+from molecule_core.agent.prompt.safe_yaml import MAX_YAML_BYTES, InvalidYamlError, read_yaml
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.tools.registry import TOOLS
+from molecule_core.wire.schemas.approvals import ApprovalRule
 
 Tokens = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -43,7 +43,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     budget: Budget = field(default_factory=Budget)
     tools: bool | list[str] = True
     compact_at_tokens: Annotated[int, Meta(ge=0)] = 100_000
-    approval_rules: list[Rule] = []
+    approval_rules: list[ApprovalRule] = []
     approval_wait_seconds: Annotated[int, Meta(ge=0, le=3600)] = 300
     parallel: Annotated[int, Meta(ge=1, le=64)] = 4
     samplings: Annotated[int, Meta(ge=1, le=10_000)] = 100
@@ -56,13 +56,13 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 def read_run_config(folder: Path) -> RunConfig:
     """What the file says. Raises BadConfiguration: a mistake in what stops an agent must not go unnoticed."""
     try:
-        found = msgspec.convert(read_yaml(read_own(folder, CONFIG, MOST_BYTES)), RunConfig)
-    except (Unreadable, BadYaml, msgspec.ValidationError) as error:
-        raise BadConfiguration(f"{folder / CONFIG}: {line(str(error), 300)}") from None
+        found = msgspec.convert(read_yaml(read_safe_file(folder, CONFIG_FILE, MAX_YAML_BYTES)), RunConfig)
+    except (UnreadableFileError, InvalidYamlError, msgspec.ValidationError) as error:
+        raise ConfigurationError(f"{folder / CONFIG_FILE}: {sanitize_line(str(error), 300)}") from None
     known = {spec.name for spec in TOOLS}
     unknown = [each for each in found.tools if each not in known] if isinstance(found.tools, list) else []
     if unknown:
-        raise BadConfiguration(
-            f"{folder / CONFIG}: tools: there is no tool {line(unknown[0])!r}; docs/tools.md has all"
+        raise ConfigurationError(
+            f"{folder / CONFIG_FILE}: tools: there is no tool {sanitize_line(unknown[0])!r}; docs/tools.md has all"
         )
     return found

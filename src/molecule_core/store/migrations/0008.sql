@@ -71,7 +71,7 @@ CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL
 CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
--- threads: their logs, an entry a line; body: JSON, as wire/threadlog.py has it, but for the text of base instructions. key:
+-- threads: their logs, an entry a line; body: JSON, as wire/schemas/thread_log.py has it, but for the text of base instructions. key:
 -- what tells a repetition
 CREATE TABLE thread_entries (
     thread_id TEXT NOT NULL,

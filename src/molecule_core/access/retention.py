@@ -1,0 +1,36 @@
+"""Retention of credentials: what has opened nothing for long goes."""
+
+from collections.abc import AsyncIterator
+
+from molecule_core.store.database import Store
+from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
+
+# What it is called, the statement that finds it, the statement that deletes one.
+_CREDENTIAL_QUERIES = (
+    ("login links", "spent_logins", "forget_login"),
+    ("sessions", "spent_sessions", "forget_session"),
+    ("tokens of persons", "spent_person_tokens", "forget_person_token"),
+    ("tokens of workspaces", "spent_workspace_tokens", "forget_workspace_token"),
+    ("invitations", "spent_invitations", "forget_invitation"),
+)
+
+
+class CredentialRetention(RetentionPolicy):
+    """The part of login links, sessions, tokens and invitations that were used, ended, revoked or expired by then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        for what, find_query, delete_query in _CREDENTIAL_QUERIES:
+            last, full = "", True
+            while full:
+                found = await self._store.rows(find_query, {"before": before, "hash": last, "count": count})
+                full = len(found) == count
+                if not found:
+                    yield EMPTY_BATCH
+                    break
+                last = found[-1][0]
+                yield RetentionBatch(
+                    what, len(found), deletion_command("", [(delete_query, {"hash": row[0]}) for row in found])
+                )

@@ -1,0 +1,93 @@
+"""A message as a program gets it that is no host of MCP: its standard input, and its environment. Pure.
+
+Above: command. Below: the one builder of markup, the texts about tools.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from molecule_core.agent import message_format
+from molecule_core.agent.config import WorkspaceConfig
+from molecule_core.agent.sanitize import sanitize_line, strip_invisible
+from molecule_core.tools.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
+from molecule_core.tools.docs import cli_docs
+from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+
+# Who else a bridge may be to its own environment is no business of the program, nor is what a server has there that
+# was started from the same shell, nor as whom a person works there: the program reads what strangers write.
+_WORKSPACE_VARIABLES = ("MOLECULE_WORKSPACES", "MOLECULE_WORKSPACE_TOKEN", "MOLECULE_WORKSPACE_TOKEN_FILE")
+_PERSON_VARIABLES = ("MOLECULE_TOKEN",)
+_SERVER_VARIABLES = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN")
+# Addresses, which may hold a password.
+_ADDRESS_VARIABLES = ("MOLECULE_DATABASE", "MOLECULE_NATS", "MOLECULE_OTEL_ENDPOINT")
+
+
+def program_input(message: InboxMessage, *, preamble: bool) -> bytes:
+    """What a program reads on its standard input: how to answer, and what was said; `preamble`: before it, how to reach
+    people and peers from a shell."""
+    if (told := message.instructions) is not None:
+        answer_hint = strip_invisible(told.text).rstrip()
+        if told.reply_via not in (
+            REPLY_COMMAND,
+            DECIDE_COMMAND,
+        ):  # its words are for somebody else: an older server, or another card by now
+            answer_hint = f"{answer_hint}\n{_answer_hint(message)}"
+        content = xml.format_channel(message_format.message_fields(message), answer_hint, strip_invisible(message.text))
+    else:
+        content = f"{message_format.plain_text(message)}\n\n[Molecule: {_answer_hint(message)}]"
+    before = f"{cli_docs()}\n" if preamble else ""
+    return f"{before}{content}\n".encode(errors="replace")
+
+
+def _answer_hint(message: InboxMessage) -> str:
+    """How a program answers that has a shell and no tools, where the server's words do not say it."""
+    if message.intent != "request":
+        return "This program runs behind `molecule bridge`; no answer is expected."
+    if message.kind == APPROVAL_KINDS[0]:
+        return (
+            "This program runs behind `molecule bridge`: what it prints decides nothing; the command "
+            f"`{DECIDE_COMMAND} --json -` does, with the approval_id, revision and action_hash of this message."
+        )
+    draft = "what it prints on standard output is the draft of its answer, which a person may still have to send"
+    handle = sanitize_line(message.reply_handle)
+    command = f"; the command `molecule reply {handle}`, with the text on its standard input, sends one at once"
+    return f"This program runs behind `molecule bridge`: {draft}{command if handle else ''}."
+
+
+def program_environment(inherited: Mapping[str, str], workspace: WorkspaceConfig, state: Path) -> dict[str, str]:
+    """What a program finds in its environment with every message: as whom `molecule tool` calls, and how to use it."""
+    kept = {name: value for name, value in inherited.items() if not _is_secret(name)}
+    token = (
+        {"MOLECULE_WORKSPACE_TOKEN": workspace.token}
+        if workspace.token_file is None
+        else {"MOLECULE_WORKSPACE_TOKEN_FILE": str(workspace.token_file.absolute())}
+    )
+    # The command of this very installation is found, but never before one that the person has chosen.
+    search_path = [*filter(None, [inherited.get("PATH", os.defpath)]), str(Path(sys.executable).parent)]
+    told = {"WORKSPACE_ID": workspace.id, "PLATFORM_URL": workspace.url, "CONFIGS_DIR": str(state.absolute())}
+    return {**kept, **token, **told, "PATH": os.pathsep.join(search_path), "MOLECULE_GUIDE": cli_docs()}
+
+
+def _is_secret(name: str) -> bool:
+    return name in (*_WORKSPACE_VARIABLES, *_PERSON_VARIABLES, *_SERVER_VARIABLES) or name.startswith(
+        _ADDRESS_VARIABLES
+    )
+
+
+def message_variables(message: InboxMessage, run: int) -> dict[str, str]:
+    """What a program finds there of the message: one harmless line each, as it is no text of ours."""
+    variables = {
+        "REPLY_HANDLE": message.reply_handle,
+        "ACTIVITY_ID": message.activity_id,
+        "KIND": message.kind,
+        "INTENT": message.intent,
+        "PEER_ID": message.peer_id,
+        "PEER_NAME": message.peer_name,
+        "USER_NAME": message.user_name,
+        "ATTEMPT": str(message.attempt),
+        "RUN": str(run),
+    }
+    return {f"MOLECULE_{name}": sanitize_line(value) for name, value in variables.items()}

@@ -1,0 +1,64 @@
+"""Which threads are being driven, each once at a time. One whose drive broke down waits before it is driven again: the
+server tells of its open turn at once and again, and a mistake that stays would spend all requests on it.
+
+Above: running. Below: the driver that is handed in.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+
+from molecule_core.agent.async_utils import is_cancelling, sleep
+from molecule_core.agent.backoff import BackOff
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import Randomness
+
+_log = logging.getLogger("molecule.engine")
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+
+
+class ActiveDrives:
+    """Threads under the hands of a driver. `drive`: drives one to the end of its open turn."""
+
+    def __init__(self, drive: Callable[[str], Awaitable[None]], *, clock: Clock, randomness: Randomness) -> None:
+        self._drive = drive
+        self._clock = clock
+        self._randomness = randomness
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._back_offs: dict[str, BackOff] = {}
+
+    def __contains__(self, thread_id: object) -> bool:
+        return thread_id in self._tasks
+
+    @property
+    def tasks(self) -> list["asyncio.Task[None]"]:
+        """What is under way."""
+        return list(self._tasks.values())
+
+    def start_drive(self, thread_id: str) -> None:
+        """Has a thread driven that is not driven yet."""
+        task = self._tasks[thread_id] = asyncio.create_task(self._run_drive(thread_id))
+        task.add_done_callback(partial(self._on_done, thread_id))
+
+    async def wait_for_any(self, thread_ids: Collection[str], seconds: float) -> None:
+        """Until the first of these is over, at most so long."""
+        running = [task for thread_id, task in self._tasks.items() if thread_id in thread_ids]
+        if running:
+            await self._clock.wait(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED), seconds)
+
+    def _on_done(self, thread_id: str, _: "asyncio.Task[None]") -> None:
+        self._tasks.pop(thread_id, None)
+
+    async def _run_drive(self, thread_id: str) -> None:
+        try:
+            await self._drive(thread_id)
+        except Exception as error:  # nobody has foreseen it: it costs this thread its time, and no other one
+            if is_cancelling():
+                raise
+            back_off = self._back_offs.setdefault(thread_id, BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness))
+            wait = back_off.next_delay()
+            _log.error("thread %s cannot be driven; trying again in %.1f seconds", thread_id, wait, exc_info=error)
+            await sleep(self._clock, wait)
+        else:
+            self._back_offs.pop(thread_id, None)

@@ -1,0 +1,208 @@
+"""Models of any provider, by way of any-llm (optional extra `models`). Loaded when a model is opened, and only here.
+
+Its own retries are off: when to try again is the engine's to say. Above: opening. Below: the library.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from molecule_core.agent.engines.chat_encoding import to_chat_messages
+from molecule_core.agent.engines.models import (
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    ModelToolCall,
+    ModelUnavailableError,
+    ModelUsage,
+    ReasoningDelta,
+    StreamEnd,
+    TextDelta,
+)
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.common.logs import redact, register_secret
+
+_INSTALL = "install the extra: pip install 'molecule-core[models]'"
+# Of whom the whole prompt up to the last message is kept warm only if a request asks for it.
+_CACHE_CONTROL_PROVIDERS = ("anthropic", "azureanthropic", "vertexaianthropic")
+# They want to be told how long an answer may be; all their models can do as much.
+_DEFAULT_MAX_TOKENS = 8192
+_TROUBLE, _TIMEOUT, _CONFLICT, _TOO_MANY = 500, 408, 409, 429
+_SECONDS = re.compile(r"\d+(\.\d+)?")
+
+
+class AnyLlmModel:
+    """A provider's models. (A `Model`.)"""
+
+    def __init__(
+        self,
+        provider: str,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        max_output_tokens: int | None = None,
+    ) -> None:
+        """Raises NoModel."""
+        self._provider = provider.lower()
+        self._max_output_tokens = max_output_tokens
+        self._library = _load_library()
+        self._client = _open_client(self._library, self._provider, key, base_url)
+        found = getattr(getattr(self._client, "client", None), "api_key", None)
+        if isinstance(found, str) and found:  # perhaps the library has found it, where the provider's programs have it
+            register_secret(found)
+
+    async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """What the model answers, piece by piece. Raises ModelError."""
+        calls = _CallBuilder()
+        reason = ""
+        try:
+            stream = await self._client.acompletion(**self._request_params(request))
+            async for chunk in stream:
+                for choice in chunk.choices:
+                    for event in calls.add_delta(choice.delta):
+                        yield event
+                    reason = choice.finish_reason or reason
+                if chunk.usage is not None:
+                    yield ModelUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+        except self._library.exceptions.AnyLLMError as error:
+            raise _to_model_error(error) from None
+        except Exception as error:  # what it refuses of a request, or cannot read of an answer, comes as it was raised
+            raise ModelError(_error_text(error), retryable=False) from None
+        for call in calls.complete_calls():
+            yield call
+        if not reason:
+            raise ModelError("the model's answer broke off", retryable=True)
+        yield StreamEnd(reason)
+
+    def _request_params(self, request: ModelRequest) -> dict[str, Any]:
+        params: dict[str, Any] = {
+            "model": request.model,
+            "messages": to_chat_messages(request.items),
+            "stream": True,
+            "max_tokens": self._max_output_tokens,
+            "reasoning_effort": request.effort or "auto",
+        }
+        if request.tools:
+            params["tools"] = [_tool_definition(each.name, each.description, each.schema) for each in request.tools]
+            params["tool_choice"] = None if request.may_call else "none"
+        if self._client.PROMPT_CACHE_KEY_SUPPORT != "unsupported" and request.cache_key:
+            params["prompt_cache_key"] = request.cache_key
+        if self._provider in _CACHE_CONTROL_PROVIDERS:
+            params["max_tokens"] = self._max_output_tokens or _DEFAULT_MAX_TOKENS
+            params["extra_body"] = {"cache_control": {"type": "ephemeral"}}
+        else:
+            params["stream_options"] = {"include_usage": True}
+        return {name: value for name, value in params.items() if value is not None}
+
+    async def close(self) -> None:
+        """Lets go of its connections."""
+        close: Callable[[], Any] | None = getattr(getattr(self._client, "client", None), "close", None)
+        if close is not None:
+            await close()
+
+
+def _load_library() -> Any:
+    try:
+        import any_llm
+    except ImportError:
+        raise ModelUnavailableError(f"models of providers need a library that is not installed; {_INSTALL}") from None
+    return any_llm
+
+
+def _open_client(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
+    kinds = library.exceptions
+    try:
+        return _create_client(library, provider, key, base_url)
+    except kinds.MissingApiKeyError as error:
+        raise ModelUnavailableError(
+            f"{sanitize_line(redact(str(error)), 300)}. Or name another variable with api_key_env"
+        ) from None
+    except kinds.UnsupportedProviderError:
+        raise ModelUnavailableError(
+            f"no provider is called {sanitize_line(provider)!r}; a server that speaks like OpenAI's needs base_url"
+        ) from None
+    except kinds.AnyLLMError as error:  # an address that is none, or more that this provider wants to know
+        raise ModelUnavailableError(
+            f"{sanitize_line(provider)} cannot be used as it is set: {_error_text(error)}"
+        ) from None
+    except ImportError as error:
+        raise ModelUnavailableError(
+            f"{provider} needs more than is installed: {sanitize_line(str(error), 300)}"
+        ) from None
+
+
+def _create_client(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
+    kinds = library.exceptions
+    members: dict[str, Any] = {"api_key": key, "api_base": base_url, "unified_exceptions": True}
+    try:
+        return library.AnyLLM.create(provider, **members, max_retries=0)
+    except kinds.UnsupportedParameterError:  # its client never tries again by itself
+        return library.AnyLLM.create(provider, **members)
+    except kinds.UnsupportedProviderError:
+        if base_url is None:
+            raise
+        return library.AnyLLM.create_openai_compatible(provider, base_url, key, unified_exceptions=True, max_retries=0)
+
+
+def _tool_definition(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+class _CallBuilder:
+    """Calls of tools, put together from their pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, list[str]] = {}
+
+    def add_delta(self, delta: Any) -> list[ModelEvent]:
+        """What a piece of the stream says beside calls."""
+        events: list[ModelEvent] = []
+        if delta.reasoning is not None and delta.reasoning.content:
+            events.append(ReasoningDelta(delta.reasoning.content))
+        if delta.extra_content:
+            events.append(ReasoningDelta(extra=delta.extra_content))
+        if delta.content:
+            events.append(TextDelta(delta.content))
+        for each in delta.tool_calls or ():
+            known = self._pieces.setdefault(each.index, ["", "", ""])
+            known[0] = each.id or known[0]
+            if each.function is not None:
+                known[1] = each.function.name or known[1]
+                known[2] += each.function.arguments or ""
+        return events
+
+    def complete_calls(self) -> list[ModelToolCall]:
+        """All of them, in their order."""
+        return [ModelToolCall(id_, name, arguments) for _, (id_, name, arguments) in sorted(self._pieces.items())]
+
+
+def _error_text(error: Exception) -> str:
+    """An error as one line without credentials."""
+    return sanitize_line(redact(f"{type(error).__name__}: {error}"), 500)
+
+
+def _to_model_error(error: Any) -> ModelError:
+    """What an error of the library means for the engine."""
+    status, name = error.status_code, type(error).__name__
+    retryable = status in (_TIMEOUT, _CONFLICT, _TOO_MANY) or (status or _TROUBLE) >= _TROUBLE
+    known = name in ("RateLimitError", "ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
+    too_long = name == "ContextLengthExceededError"
+    return ModelError(
+        _error_text(error),
+        retryable=(retryable if status is not None else known) and not too_long,
+        retry_after=_parse_seconds(
+            getattr(error, "retry_after", None) or _retry_after_header(error.original_exception)
+        ),
+        too_long=too_long,
+    )
+
+
+def _retry_after_header(original: Any) -> str | None:
+    headers = getattr(getattr(original, "response", None), "headers", None)
+    value = headers.get("retry-after") if headers is not None else None
+    return value if isinstance(value, str) else None
+
+
+def _parse_seconds(text: str | None) -> float | None:
+    """How long a provider says to wait; a date is not understood, and the engine's own waits count."""
+    return float(text) if text is not None and _SECONDS.fullmatch(text.strip()) else None

@@ -1,0 +1,212 @@
+"""The hard stop of `approval_rules`: what needs leave is asked for before it is done, and is done at most once.
+
+The leave is for exactly these arguments; if who decides has edited them, the edited ones are what is done. Above:
+driving. Below: the walks about approvals, and somebody patient who makes the requests: a refusal that passes is no
+decision.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from molecule_core.agent.engines.approval_cache import DecisionCache
+from molecule_core.agent.engines.toolbox import ThreadToolCall, ToolOutput
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.common.clock import Clock
+from molecule_core.tools.runners import approval_tools
+from molecule_core.tools.runners.message_tools import idempotency_headers
+from molecule_core.tools.runners.requester import Requester
+from molecule_core.tools.schemas.approvals import RequestApprovalArguments
+from molecule_core.tools.spec import APPROVAL_ARGUMENT, ToolError
+from molecule_core.wire.schemas.approvals import ApprovalRule
+
+ACTION_PREFIX = "call:"
+"""How the action of a call of a tool begins; the tool's name follows."""
+TOOL_PREFIX = "tool:"
+"""How rules may begin too: those of the server do, which asks for leave by itself. A rule in either spelling holds."""
+UNGATED_TOOLS = ("request_approval", "decide_approval")
+"""Tools that no rule of an agent's own stops: by them leave is asked for and given."""
+_APPROVAL_USED = "approval_used"
+_HISTORY_LIMIT = 100
+
+
+class ToolApprovalGate:
+    """Lets calls through, or stops them. `rules` may be exchanged while it works; `asked`: told of each approval whose
+    decision has not come yet, and of the thread that it is for."""
+
+    def __init__(
+        self,
+        rules: Sequence[ApprovalRule],
+        requester: Requester,
+        workspace_id: str,
+        *,
+        clock: Clock,
+        wait_seconds: int,
+        on_pending: Callable[[str, str], None],
+        decisions: DecisionCache,
+    ) -> None:
+        self.rules = list(rules)
+        self._requester = requester
+        self._workspace_id = workspace_id
+        self._clock = clock
+        self._wait_seconds = wait_seconds
+        self._on_pending = on_pending
+        self._decisions = decisions
+
+    async def authorize_call(
+        self,
+        call: ThreadToolCall,
+        *,
+        set_waiting: Callable[[bool], Awaitable[None]],
+        is_repeat: bool = False,
+        extra_rules: Sequence[ApprovalRule] = (),
+    ) -> ThreadToolCall | ToolOutput:
+        """What may be run now, or what the model is told instead. `waits`: told when a decision is waited for, and when
+        no more; `more`: rules that hold for this call too; `again`: an earlier life may have used the leave for this
+        very call already. Never raises for a refusal of the server: what is not known to be allowed is not done."""
+        try:
+            rule = await self._rule_for(call, (*self.rules, *extra_rules))
+            if rule is None:
+                return call
+            await set_waiting(True)
+            try:
+                return await self._require_approval(call, rule, is_repeat)
+            finally:
+                await set_waiting(False)
+        except ToolError as error:
+            return ToolOutput(f"not done: {call.tool} needs an approval, which could not be had: {error.text}", True)
+
+    async def _rule_for(self, call: ThreadToolCall, rules: Sequence[ApprovalRule]) -> ApprovalRule | None:
+        """The first rule that stops a call."""
+        if call.tool in UNGATED_TOOLS:
+            return None
+        names, cost = (f"{ACTION_PREFIX}{call.tool}", f"{TOOL_PREFIX}{call.tool}"), _cost(call.arguments)
+        for rule in rules:
+            is_cheap = rule.cost_above is not None and cost is not None and cost <= rule.cost_above
+            is_matching = any(matches_pattern(rule.action, name) for name in names) and not is_cheap
+            if is_matching and not (rule.first_time and await self._was_used_before(names[0])):
+                return rule
+        return None
+
+    async def _was_used_before(self, action: str) -> bool:
+        path = approval_tools.approval_path(self._workspace_id)
+        page = await self._requester.call("GET", path, query={"role": "requester", "limit": _HISTORY_LIMIT})
+        rows = page.get("approvals") if isinstance(page, dict) else None
+        return any(row.get("action") == action and row.get("used_at") for row in rows or () if isinstance(row, dict))
+
+    async def _require_approval(
+        self, call: ThreadToolCall, rule: ApprovalRule, is_repeat: bool
+    ) -> ThreadToolCall | ToolOutput:
+        arguments = dict(call.arguments) if isinstance(call.arguments, dict) else {}
+        named = arguments.pop(APPROVAL_ARGUMENT, "")
+        plain = replace(call, arguments=arguments)
+        known = await self._find_named_approval(str(named), plain) if named else None
+        approval = known or await self._request_approval(plain, rule)
+        if approval.status != "approved":
+            return ToolOutput(_stopped_text(call.tool, approval), True)
+        try:
+            path = approval_tools.approval_path(self._workspace_id, approval.approval_id, "use")
+            # Asked again because an answer was lost, it is the same use.
+            said, same = {"action_hash": approval.action_hash}, idempotency_headers(_idempotency_key(call))
+            await self._requester.call("POST", path, body=said, headers=same)
+        except ToolError as error:
+            if not (is_repeat and error.code == _APPROVAL_USED):
+                raise
+        return _approved_call(plain, approval)
+
+    async def _find_named_approval(
+        self, approval_id: str, call: ThreadToolCall
+    ) -> approval_tools.ApprovalSummary | None:
+        """The approval that a call names, if it is for this very action."""
+        path = approval_tools.approval_path(self._workspace_id, approval_id)
+        response = await self._requester.call("GET", path)
+        approval = approval_tools.parse_approval(response)
+        same = approval.action == f"{ACTION_PREFIX}{call.tool}" and response.get("proposed") == _action_details(call)
+        return approval if same else None
+
+    async def _request_approval(self, call: ThreadToolCall, rule: ApprovalRule) -> approval_tools.ApprovalSummary:
+        cost = _cost(call.arguments)
+        given = RequestApprovalArguments(
+            action=f"{ACTION_PREFIX}{call.tool}",
+            reason=f"The agent wants to call {call.tool}. A rule of its own says that this needs an approval"
+            + (f": {sanitize_line(rule.note, 300)}" if rule.note else "."),
+            details=_action_details(call),
+            cost=UNSET if cost is None else cost,
+            wait=self._wait_seconds,
+        )
+        with self._decisions.track_call():
+            response = await approval_tools.request_approval(
+                self._requester,
+                self._workspace_id,
+                given,
+                _idempotency_key(call),
+                clock=self._clock,
+                thread_id=call.thread_id,
+            )
+            self._decisions.record_call(response["approval_id"], settled=response["settled"])
+        if not response["settled"]:
+            self._on_pending(response["approval_id"], call.thread_id)
+        path = approval_tools.approval_path(self._workspace_id, response["approval_id"])
+        return approval_tools.parse_approval(await self._requester.call("GET", path))
+
+
+def matches_pattern(pattern: str, action: str) -> bool:
+    """Whether an action fits a pattern, in which `*` is any text."""
+    return re.fullmatch(".*".join(re.escape(each) for each in pattern.split("*")), action, re.DOTALL) is not None
+
+
+def _action_details(call: ThreadToolCall) -> dict[str, Any]:
+    return {"tool": call.tool, "arguments": call.arguments}
+
+
+def _cost(arguments: Any) -> float | None:
+    cost = arguments.get("cost") if isinstance(arguments, dict) else None
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def _idempotency_key(call: ThreadToolCall) -> str:
+    """One approval for one call, however often it is tried."""
+    return f"leave:{call.thread_id}:{call.call_id}"[:128]
+
+
+def _approved_call(call: ThreadToolCall, approval: approval_tools.ApprovalSummary) -> ThreadToolCall | ToolOutput:
+    """What was approved, which may be other than what was asked for."""
+    if approval.edited is None:
+        return call
+    arguments = approval.details.get("arguments")
+    if approval.details.get("tool") != call.tool or not isinstance(arguments, dict):
+        return ToolOutput(
+            "not done: it was approved in a form that is no call of this tool. Say so to whoever asked.", True
+        )
+    return replace(call, arguments=arguments)
+
+
+def _stopped_text(tool: str, approval: approval_tools.ApprovalSummary) -> str:
+    said = (
+        f" They say: {sanitize_line(approval.decided.note, 500)}"
+        if approval.decided is not None and approval.decided.note
+        else ""
+    )
+    if approval_tools.is_open(approval):
+        return (
+            f"not done: {tool} needs an approval ({approval.approval_id}), which is asked for. The decision comes as a "
+            f"message; if it is approved, call {tool} again with the very same arguments and {APPROVAL_ARGUMENT} "
+            f'"{approval.approval_id}". Do nothing of it until then.{said}'
+        )
+    return f"not done: the approval for {tool} was {approval.status}. Do not try it in another way.{said}"
+
+
+def edited_note(original: ThreadToolCall, executed: ThreadToolCall) -> str:
+    """What the model is told if not its own arguments were used."""
+    if executed is original:  # nobody was asked, and `approval_id` may be what the call is about
+        return ""
+    own = original.arguments
+    if isinstance(own, dict) and APPROVAL_ARGUMENT in own:
+        own = {name: value for name, value in own.items() if name != APPROVAL_ARGUMENT}
+    if own == executed.arguments:
+        return ""
+    return f"(approved with other arguments, which were used: {msgspec.json.encode(executed.arguments).decode()})\n"

@@ -1,0 +1,141 @@
+"""The sight of a thread as messages of a chat, which is what providers understand. Pure.
+
+Providers know four roles. What is told at the beginning is `system`; what the platform tells later is a framed message
+of the user's place, because most providers take a system message only at the beginning. What another agent wrote is
+never in the user's place: it comes as the result of a tool that nobody can call (decision 0046).
+
+Above: the library's model. Below: the door.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from molecule_core.agent.engines.call_ids import to_model_id
+from molecule_core.wire.schemas.threads import ModelContextItem
+
+INCOMING_TOOL = "incoming_message"
+"""The tool as whose results the words of other agents stand in a chat."""
+NOTE_START, NOTE_END = "<platform_note>\n", "\n</platform_note>"
+"""What stands around a note of the platform in the user's place."""
+OPENING_TEXT = "(a message has come)"
+"""In the user's place, where a chat would begin with what another agent wrote: providers want the user first."""
+
+
+def to_chat_messages(items: Sequence[ModelContextItem]) -> list[dict[str, Any]]:
+    """The messages, in the order of the items; but the outputs of a message's calls stand right behind it, whatever
+    came between."""
+    chat = _ChatBuilder()
+    for item in items:
+        chat.add_item(item)
+    return chat.messages()
+
+
+class _ChatBuilder:
+    def __init__(self) -> None:
+        self._messages: list[dict[str, Any]] = []
+        self._held: list[ModelContextItem] = []
+        """What came between calls and their outputs."""
+        self._open_calls: dict[str, str] = {}
+        """Calls whose outputs have not come, and what each is called here."""
+        self._names: set[str] = set()
+        self._is_answering = False
+        """Some of the outputs have come, others not."""
+        self._has_started = False
+        self._reasoning: dict[str, Any] = {}
+
+    def add_item(self, item: ModelContextItem) -> None:
+        """The next item."""
+        if item.role == "tool" and item.call_id in self._open_calls:
+            name = self._open_calls.pop(item.call_id)
+            self._is_answering = bool(self._open_calls)
+            self._append_message("tool", content=item.text, tool_call_id=name)
+            if not self._open_calls:
+                self._flush_held()
+        elif self._open_calls and (self._is_answering or not _is_call(item)):
+            self._held.append(item)
+        else:
+            self._append_item(item)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """All of them. A call whose output never came has none here either."""
+        self._open_calls.clear()
+        self._flush_held()
+        return self._messages
+
+    def _flush_held(self) -> None:
+        held, self._held = self._held, []
+        for item in held:
+            self.add_item(item)
+
+    def _append_item(self, item: ModelContextItem) -> None:
+        match item.role:
+            case "developer" if not self._has_started:
+                self._messages.append({"role": "system", "content": item.text})
+            case "developer":
+                self._append_message("user", content=f"{NOTE_START}{item.text}{NOTE_END}")
+            case "user":
+                self._append_message("user", content=item.text)
+            case "peer":
+                self._append_peer(item)
+            case "assistant":
+                self._append_assistant(item)
+            case "tool":  # the call that it belongs to is no longer seen
+                self._append_message("user", content=f"{NOTE_START}{item.text}{NOTE_END}")
+
+    def _append_message(self, role: str, **members: Any) -> None:
+        self._has_started = True
+        self._messages.append({"role": role, **members})
+
+    def _ensure_user_first(self) -> None:
+        if not self._has_started:
+            self._append_message("user", content=OPENING_TEXT)
+
+    def _append_peer(self, item: ModelContextItem) -> None:
+        self._ensure_user_first()
+        self._append_message("assistant", content=None, tool_calls=[_tool_call(item.item_id, INCOMING_TOOL, {})])
+        self._append_message("tool", content=item.text, tool_call_id=item.item_id)
+
+    def _append_assistant(self, item: ModelContextItem) -> None:
+        if item.type == "reasoning":
+            self._reasoning = _reasoning_fields(item)
+            return
+        self._ensure_user_first()
+        if _is_call(item):
+            call = _tool_call(self._unique_name(item.call_id or item.item_id), item.tool or "", item.arguments)
+            last_message = self._messages[-1]
+            if last_message["role"] == "assistant" and not self._reasoning:
+                last_message.setdefault("tool_calls", []).append(call)
+                return
+            self._append_message("assistant", content=None, tool_calls=[call], **self._reasoning)
+        else:
+            self._append_message("assistant", content=item.text, **self._reasoning)
+        self._reasoning = {}
+
+    def _unique_name(self, call_id: str) -> str:
+        """What a call is called here: as its model has called it, if no other is called so."""
+        name = to_model_id(call_id)
+        name = call_id if name in self._names else name
+        self._names.add(name)
+        self._open_calls[call_id] = name
+        return name
+
+
+def _is_call(item: ModelContextItem) -> bool:
+    return item.role == "assistant" and item.tool is not None
+
+
+def _tool_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    text = msgspec.json.encode({} if arguments is None else arguments).decode()
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def _reasoning_fields(item: ModelContextItem) -> dict[str, Any]:
+    """What was thought, as far as its provider wants it back."""
+    return {"reasoning": {"content": item.text}, "extra_content": item.data} if item.data else {}
+
+
+def chat_texts(messages: Iterable[dict[str, Any]]) -> list[str]:
+    """All texts that a chat shows."""
+    return [each["content"] for each in messages if each.get("content")]

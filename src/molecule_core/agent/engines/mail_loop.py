@@ -1,0 +1,299 @@
+"""From the inbox to threads and back: each message is a turn of its conversation, and its end is told to the server.
+
+A message is acknowledged only when the server knows what became of it. All that is done for it has a key made from the
+message's id: whatever is killed when, the message comes again and finds its turn. Above: running. Below: the inbox of
+the agent's membership, the routes of threads.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from molecule_core.agent.engines import texts
+from molecule_core.agent.engines.approval_cache import DecisionCache
+from molecule_core.agent.engines.conversations import DECISION_KIND, Conversations, awaited_id_of, conversation_name
+from molecule_core.agent.engines.retry import RetryPolicy, is_budget_spent
+from molecule_core.agent.engines.turn_planner import EndStep
+from molecule_core.agent.mailbox.cursors import LeaderFenced
+from molecule_core.agent.mailbox.drafts import DraftReporter, is_waiting_for_approval
+from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
+from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.message_format import message_fields, plain_text
+from molecule_core.agent.sanitize import sanitize_line, strip_invisible
+from molecule_core.client.api import ApiError, expect_member
+from molecule_core.client.threads import EngineThread, ThreadsClient
+from molecule_core.common.clock import yield_to_others
+from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas.inbox import InboxMessage
+from molecule_core.wire.schemas.threads import TurnResponse
+
+_log = logging.getLogger("molecule.engine")
+_FIRST_POLL_SECONDS, _POLL_SECONDS = 0.5, 20.0
+_MAX_ROUNDS, _MAX_KNOWN_ENDS = 100, 1000
+_MAX_NAME = 100
+_CLOSED, _ID_REUSED = "thread_closed", "message_id_reused"
+
+
+class MailLoop:
+    """One seat's mail. `settings`: with what its threads are started; `most_tokens`: a thread that has used so many is
+    followed by another one."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        inbox: MergedInbox,
+        threads: ThreadsClient,
+        conversations: Conversations,
+        decisions: DecisionCache,
+        *,
+        retry: RetryPolicy,
+        settings: dict[str, Any],
+        max_tokens: int | None,
+    ) -> None:
+        self._membership = membership
+        self._inbox = inbox
+        self._threads = threads
+        self._conversations = conversations
+        self._decisions = decisions
+        self._retry = retry
+        self._settings = settings
+        self._max_tokens = max_tokens
+        self._drafts = DraftReporter(membership)
+        self._busy: dict[EntryKey, asyncio.Task[None]] = {}
+        self._end_waiters: dict[str, asyncio.Future[EndStep]] = {}
+        self._known_ends: OrderedDict[str, EndStep] = OrderedDict()
+        self._turn_lock = asyncio.Lock()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message waits, and none is worked on."""
+        return not self._busy and not len(self._inbox)
+
+    def record_end(self, turn_id: str, end: EndStep) -> None:
+        """A turn has ended in this process."""
+        self._known_ends[turn_id] = end
+        if len(self._known_ends) > _MAX_KNOWN_ENDS:
+            self._known_ends.popitem(last=False)
+        if (waiter := self._end_waiters.get(turn_id)) is not None and not waiter.done():
+            waiter.set_result(end)
+
+    async def run(self) -> None:
+        """Takes mail until it is cancelled. Raises what cannot be helped."""
+        try:
+            while True:
+                change = asyncio.ensure_future(self._inbox.wait_for_change())
+                await yield_to_others()  # it waits for news before anybody looks: what comes in between is not lost
+                for entry in list(self._inbox.entries()):
+                    if entry.key not in self._busy:
+                        self._start_entry(entry)
+                await asyncio.wait([change, *self._busy.values()], return_when=asyncio.FIRST_COMPLETED)
+                change.cancel()
+                for task in [each for each in self._busy.values() if each.done()]:
+                    task.result()
+                self._busy = {key: task for key, task in self._busy.items() if not task.done()}
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+            await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    def _start_entry(self, entry: InboxEntry) -> None:
+        entry.is_shown = True  # the heartbeat says that it is being worked on
+        self._busy[entry.key] = asyncio.create_task(self._handle_entry(entry))
+
+    # -- one message ---------------------------------------------------------------------------------------------------
+
+    async def _handle_entry(self, entry: InboxEntry) -> None:
+        message = entry.message
+        if message.intent == "ack" or await self._is_known_decision(message):
+            await self._ack_entry(entry)
+            return
+        try:
+            async with self._turn_lock:  # one after the other, in the order of the inbox
+                thread_id, accepted = await self._accept_message(message)
+            if message.attempt > 1 or message.redelivered:  # its turn may have ended in an earlier life
+                known = await self._find_end(thread_id, accepted.turn_id)
+            else:
+                known = None
+            end = known or await self._wait_for_end(thread_id, accepted.turn_id)
+            await self._report_end(entry, end)
+        except ApiError as error:
+            _log.error("message %s cannot be worked on: %s", message.activity_id, sanitize_line(str(error), 300))
+            await self._report_failure(message, f"it could not be given to a thread: {sanitize_line(str(error), 300)}")
+        await self._ack_entry(entry)
+
+    async def _is_known_decision(self, message: InboxMessage) -> bool:
+        """Whether a message brings only a decision that the call which waited for it has heard. (Nothing is said to an
+        `ack` either: two agents would thank each other for ever.)"""
+        is_decision = message.kind == DECISION_KIND and message.intent != "request"
+        return is_decision and await self._decisions.was_delivered(message.approval_id)
+
+    async def _accept_message(self, message: InboxMessage) -> tuple[str, TurnResponse]:
+        """The turn of a message: made now, or when it came before. Raises ApiError."""
+        awaiting_thread = self._conversations.thread_for(awaited_id_of(message)) if awaited_id_of(message) else None
+        if awaiting_thread is not None:
+            try:
+                return awaiting_thread, await self._ensure_turn(awaiting_thread, message)
+            except ApiError as error:
+                _log.info(
+                    "thread %s does not take what it waited for: %s", awaiting_thread, sanitize_line(str(error), 300)
+                )
+        conversation = conversation_name(message)
+        for _ in range(_MAX_ROUNDS):
+            key = self._conversations.thread_key(conversation)
+            thread = await self._retry.retry_call(
+                lambda: self._threads.start(key, developer=texts.ENGINE_INSTRUCTIONS, **self._settings)  # noqa: B023
+            )
+            try:
+                if not thread.closed and not self._is_spent(thread):
+                    return thread.thread_id, await self._ensure_turn(thread.thread_id, message)
+            except ApiError as error:
+                if error.code != _CLOSED and not is_budget_spent(error):
+                    raise
+            self._conversations.start_next_round(conversation)
+        raise AssertionError(f"{_MAX_ROUNDS} threads of one conversation are closed")
+
+    def _is_spent(self, thread: EngineThread) -> bool:
+        return self._max_tokens is not None and thread.tokens_used >= self._max_tokens
+
+    async def _ensure_turn(self, thread_id: str, message: InboxMessage) -> TurnResponse:
+        """A second message of a conversation waits for its own turn: each has an answer of its own."""
+        return await self._retry.retry_call(lambda: ensure_turn(self._threads, thread_id, message))
+
+    async def _wait_for_end(self, thread_id: str, turn_id: str) -> EndStep:
+        """How a turn ends, whoever ends it."""
+        if (known := self._known_ends.get(turn_id)) is not None:  # it was over before anybody asked
+            return known
+        end_waiter = self._end_waiters.setdefault(turn_id, asyncio.get_running_loop().create_future())
+        try:
+            while not await self._retry.completes_within(end_waiter, _POLL_SECONDS):
+                if (known := await self._find_end(thread_id, turn_id)) is not None:
+                    return known
+            return end_waiter.result()
+        finally:
+            self._end_waiters.pop(turn_id, None)
+
+    async def _find_end(self, thread_id: str, turn_id: str) -> EndStep | None:
+        return await self._retry.retry_call(lambda: find_turn_end(self._threads, thread_id, turn_id))
+
+    # -- what the server is told ---------------------------------------------------------------------------------------
+
+    async def _report_end(self, entry: InboxEntry, end: EndStep) -> None:
+        """The final text, as the draft of the answer: whether one is due, and whether it is sent at once, is the
+        server's to say. A failure, in the agent's own log. Raises ApiError."""
+        message = entry.message
+        if end.status != "completed":
+            await self._report_failure(message, end.error or "the turn was interrupted")
+        elif end.final and end.final.strip() and message.intent == "request":
+            try:
+                await self._post_draft(message.activity_id, strip_invisible(end.final).strip())
+            except ApiError as error:
+                await self._report_failure(message, f"its answer was not taken: {sanitize_line(str(error), 300)}")
+
+    async def _post_draft(self, activity_id: str, text: str) -> None:
+        """What a rule stops waits for who decides. Raises ApiError."""
+        seconds = _FIRST_POLL_SECONDS
+        while True:
+            try:
+                await self._retry.retry_call(lambda: self._drafts.post_draft(activity_id, text))
+                return
+            except ApiError as error:
+                if not is_waiting_for_approval(error):
+                    raise
+            await self._retry.sleep(seconds)
+            seconds = min(2 * seconds, _POLL_SECONDS)
+
+    async def _report_failure(self, message: InboxMessage, reason: str) -> None:
+        entry = {
+            "activity_type": "error",
+            "method": "thread",
+            "status": "error",
+            "summary": f"A turn failed: {reason}",
+            "error_detail": reason,
+            "request_body": {"activity_id": message.activity_id},
+        }
+        try:
+            path = f"/workspaces/{self._membership.id}/activity"
+            await self._retry.retry_call(lambda: self._post_log_entry(path, entry))
+        except ApiError as error:
+            _log.warning(
+                "the server does not take what became of %s: %s", message.activity_id, sanitize_line(str(error), 300)
+            )
+
+    async def _post_log_entry(self, path: str, entry: dict[str, Any]) -> None:
+        """Raises ApiError, NoAnswer."""
+        expect_member(await self._membership.api().post(path, entry), "status", str)
+
+    async def _ack_entry(self, entry: InboxEntry) -> None:
+        """The message is handled; the membership tells the server, later if not now."""
+        id_ = entry.message.activity_id
+        held = [each.message.attempt for each in self._inbox.find_entries(id_, self._membership.id)]
+        try:
+            await self._membership.ack_message(id_, max([entry.message.attempt, *held]))
+        except LeaderFenced:
+            _log.warning("message %s may come once more: another process leads now", id_)
+
+
+def turn_key(message: InboxMessage) -> str:
+    """What makes a message one turn, however often it comes. Its reminder is another one: the first has not answered
+    it."""
+    return f"{message.activity_id}:reminder" if message.reminder else message.activity_id
+
+
+def turn_input(message: InboxMessage) -> list[dict[str, Any]]:
+    """A message as the input of a turn: a person's words are the user's, another agent's never. How to answer it is
+    the platform's to say."""
+    instructions = message.instructions
+    if not message.peer_id and instructions is None:
+        return [_text_part(plain_text(message))]
+    if not message.peer_id and instructions is not None:
+        return [
+            _text_part(
+                xml.format_channel(
+                    message_fields(message), strip_invisible(instructions.text), strip_invisible(message.text)
+                )
+            )
+        ]
+    peer = sanitize_line(
+        f"{message.peer_name} ({message.peer_id})" if message.peer_name else message.peer_id, _MAX_NAME
+    )
+    how = [] if instructions is None else [_text_part(strip_invisible(instructions.text))]
+    return [*how, {**_text_part(plain_text(message)), "peer": peer}]
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+async def find_turn_end(threads: ThreadsClient, thread_id: str, turn_id: str) -> EndStep | None:
+    """How a turn has ended, by the log; None if it has not. Raises ApiError, NoAnswer."""
+    after = 0
+    while log_entries := await threads.list_entries(thread_id, after=after):
+        for each in log_entries:
+            if each.type == "turn_ended" and each.entry.get("turn_id") == turn_id:
+                return EndStep(each.entry.get("status", "failed"), each.entry.get("final"), each.entry.get("error"))
+        after = log_entries[-1].ordinal
+    return None
+
+
+async def ensure_turn(threads: ThreadsClient, thread_id: str, message: InboxMessage) -> TurnResponse:
+    """The turn of a message in a thread, however often it comes. It may come again in other words, as its sender was
+    renamed or how to answer it is said anew: it has its turn all the same. Raises ApiError, NoAnswer."""
+    key = turn_key(message)
+    try:
+        return await threads.start_turn(thread_id, turn_input(message), key=key, mode="queue")
+    except ApiError as error:
+        known = await _find_turn_by_key(threads, thread_id, key) if error.code == _ID_REUSED else None
+        if known is None:
+            raise
+        return known
+
+
+async def _find_turn_by_key(threads: ThreadsClient, thread_id: str, key: str) -> TurnResponse | None:
+    after = 0
+    while log_entries := await threads.list_entries(thread_id, after=after):
+        for each in log_entries:
+            if each.type == "turn_accepted" and each.entry.get("key") == key:
+                return TurnResponse(str(each.entry["turn_id"]), joined=False)
+        after = log_entries[-1].ordinal
+    return None

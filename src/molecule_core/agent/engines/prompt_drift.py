@@ -1,0 +1,70 @@
+"""What has changed of an agent's prompt since a thread was born with it. Pure.
+
+A thread keeps its base; the difference is told as a note before its next turn, once. A note speaks of the base and not
+of the notes before it, so that the newest one alone is right. Above: driving. Below: the prompt.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from molecule_core.agent.prompt.assembly import Prompt
+from molecule_core.agent.prompt.texts import DELEGATION_FAILED
+from molecule_core.client.threads import EngineThread
+from molecule_core.wire.schemas.threads import ModelContextItem
+
+ORIGIN_PREFIX = "prompt:"
+"""How the origin of such a note begins; the hash of the prompt that it tells about follows."""
+NOTE = "context_note"
+_MAX_BYTES = 12_000
+_PEER = re.compile(r'^<peer id="([^"]*)"', re.MULTILINE)
+_NAME = re.compile(r'^<peer id="([^"]*)"[^\n]*\nname: ([^\n]*)', re.MULTILINE)
+_HEADING = re.compile(r"^## (.{1,100})$", re.MULTILINE)
+_ONLY_REMOVED = "some of it is over, and nothing is new; your tools tell how things are."
+_HEAD = "peers changed: "
+_UNCHANGED = "peers changed: everything is again as your instructions say; what notes before this one said is over."
+_CHANGED_INTRO = (
+    "what you were told at the beginning of this conversation has changed since. Compared with it, this is so now "
+    "(notes like this before it are over; all else stands):"
+)
+
+
+def text_hash(text: str) -> str:
+    """The name of a text, as the server makes it."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def drift_note(thread: EngineThread, items: Sequence[ModelContextItem], prompt: Prompt) -> tuple[str, str] | None:
+    """The note and its origin, if the model has not been told how its prompt is now. A base that is no prompt of the
+    platform (an override, a role, a review) is compared with nothing."""
+    base = thread.base_instructions
+    if not base.rstrip().endswith(DELEGATION_FAILED.rstrip()):
+        return None
+    now = text_hash(prompt.text)
+    notes = [each.origin for each in items if each.type == NOTE and each.origin.startswith(ORIGIN_PREFIX)]
+    last_origin = notes[-1] if notes else None
+    known = text_hash(base) if last_origin is None else last_origin.removeprefix(ORIGIN_PREFIX)
+    if known == now:
+        return None
+    return f"{ORIGIN_PREFIX}{now}", describe_drift(base, prompt)
+
+
+def describe_drift(base: str, prompt: Prompt) -> str:
+    """What a prompt says that a base does not, and which peers and parts are gone, in words for a model."""
+    if base == prompt.text:
+        return _UNCHANGED
+    new = [each.text for each in prompt.sections if each.text not in base]
+    names = dict(_NAME.findall(base))
+    here = set(_PEER.findall(prompt.text))
+    removed = [f"- {name} ({id_}) is no longer among your peers" for id_, name in names.items() if id_ not in here]
+    headings = set(_HEADING.findall(prompt.text))
+    removed += [f"- what stands under “{each}” is over" for each in _HEADING.findall(base) if each not in headings]
+    shown, left_out = _truncate("\n\n".join((*removed, *new)) or _ONLY_REMOVED)
+    return f"{_HEAD}{_CHANGED_INTRO}\n\n{shown}{left_out}"
+
+
+def _truncate(text: str) -> tuple[str, str]:
+    whole = text.encode()
+    if len(whole) <= _MAX_BYTES:
+        return text, ""
+    return whole[:_MAX_BYTES].decode(errors="ignore"), "\n\n(more has changed; list_peers tells all peers)"

@@ -1,0 +1,110 @@
+"""Calls of the server by an engine that outlives it: what was lost on the way, or refused for a while, is asked again.
+
+Each call that an engine makes has a key or does nothing twice. Above: driving, mailing. Below: client.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from molecule_core.agent.async_utils import is_cancelling, sleep
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.client.auth_failures import is_caller_rejected
+from molecule_core.agent.client.requester import to_tool_error
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import Randomness
+from molecule_core.tools.runners.requester import Requester
+
+_log = logging.getLogger("molecule.engine")
+T = TypeVar("T")
+# As long as the seats have for theirs: a server that is away must not hold up the end of the process.
+_SHUTDOWN_SECONDS = 2.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
+ErrorPredicate = Callable[[ApiError], Awaitable[bool]]
+LIMIT_CODE = "thread_limit"
+_TRANSIENT_LIMIT = "thread_queue"
+
+
+def is_budget_spent(error: ApiError) -> bool:
+    """Whether a limit is reached that no waiting changes: tokens, and not turns that wait."""
+    return error.code == LIMIT_CODE and error.problem.get("limit") != _TRANSIENT_LIMIT
+
+
+async def _never(error: ApiError) -> bool:
+    return False
+
+
+class RetryPolicy:
+    """Asks until there is an answer. `about_seat`: whether what was asked for is not found because the seat is not."""
+
+    def __init__(self, clock: Clock, randomness: Randomness, is_inaccessible: ErrorPredicate = _never) -> None:
+        self._clock = clock
+        self._randomness = randomness
+        self._is_inaccessible = is_inaccessible
+
+    async def is_transient(self, error: ApiError) -> bool:
+        """Whether the same may be answered later. A token that is not taken, or is somebody else's, may have been
+        replaced: the membership reads the new one, and ends the agent if there is none."""
+        return error.is_transient or is_caller_rejected(error) or await self._is_inaccessible(error)
+
+    async def retry_call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The answer, however long it takes. Raises ApiError for a refusal that waiting does not end."""
+        back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
+        while True:
+            try:
+                return await call()
+            except NoAnswerError:
+                pass
+            except ApiError as error:
+                if is_budget_spent(error) or not await self.is_transient(error):
+                    raise
+            await self.sleep(back_off.next_delay())
+
+    async def sleep(self, seconds: float) -> None:
+        """Lets time pass."""
+        await sleep(self._clock, seconds)
+
+    async def finish_quietly(self, work: Awaitable[object]) -> None:
+        """Lets something be said at an end; not for long if whoever says it is being ended, and then it raises nothing:
+        the server finds out when the lease ends."""
+        if not is_cancelling():
+            await work
+            return
+        try:
+            if not await self._clock.wait(work, _SHUTDOWN_SECONDS):
+                _log.info("the server does not answer; what was to be said at the end is left out")
+        except Exception as error:
+            _log.info("what was to be said at the end is left out: %s", sanitize_line(str(error), 300))
+
+    async def completes_within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
+        """Whether something ends within so many seconds; it goes on if not."""
+        return await self._clock.wait(asyncio.wait([work]), seconds)
+
+
+class PersistentRequester:
+    """Requests for the tools that act from a thread, and for leave. (A `Speaks` of wire.speaks.) `api`: makes one
+    request, as a client does."""
+
+    def __init__(self, retry: RetryPolicy, api: Requester) -> None:
+        self._retry = retry
+        self._api = api
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. Raises ToolError."""
+        try:
+            return await self._retry.retry_call(
+                lambda: self._api.call(method, path, body=body, query=query, headers=headers)
+            )
+        except ApiError as error:
+            raise to_tool_error(error) from None

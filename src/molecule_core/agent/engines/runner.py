@@ -1,0 +1,322 @@
+"""`molecule agent run`: an agent of our own, from its folder to its exit code.
+
+Above: the command line. Below: driving, mailing, the prompt, and what keeps a seat.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from molecule_core.agent.async_utils import on_stdin_closed
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.client.auth_failures import is_workspace_inaccessible
+from molecule_core.agent.config import Configuration, ConfigurationError
+from molecule_core.agent.engines.active_drives import ActiveDrives
+from molecule_core.agent.engines.approval_cache import DecisionCache
+from molecule_core.agent.engines.approval_gate import ToolApprovalGate
+from molecule_core.agent.engines.conversations import Conversations, awaited_id_in, is_settled
+from molecule_core.agent.engines.mail_loop import MailLoop
+from molecule_core.agent.engines.model_factory import ModelFactory
+from molecule_core.agent.engines.models import ModelUnavailableError
+from molecule_core.agent.engines.retry import PersistentRequester, RetryPolicy
+from molecule_core.agent.engines.sampler import Sampler
+from molecule_core.agent.engines.settings import RunConfig, read_run_config
+from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox
+from molecule_core.agent.engines.turn_driver import REQUEST_APPROVAL, DriverDependencies, TurnDriver
+from molecule_core.agent.host.runtime import AgentRuntime
+from molecule_core.agent.mailbox.membership import REMOVED_CODE, Membership
+from molecule_core.agent.prompt.assembly import Prompt
+from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
+from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.client.api import ApiError
+from molecule_core.client.threads import ThreadsClient
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.version import VERSION
+from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
+from molecule_core.tools.runners import collaboration_tools
+from molecule_core.tools.runners.collaboration_tools import CollabCaller
+from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, ToolSpec
+
+_log = logging.getLogger("molecule.engine")
+EXIT_STOPPED, EXIT_FAILED, EXIT_REFUSED = 0, 1, 3
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_POLL_SECONDS, _RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.2, 1.0, 30.0
+
+
+async def run_agent(
+    config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool, until_eof: bool = False
+) -> int:
+    """Works until a signal comes, or, `once`, until nothing is left to be done, or, `until_eof`, until standard input
+    ends; returns the exit code. Raises BadConfiguration."""
+    if len(config.workspaces) != 1:
+        ids = ", ".join(workspace.id for workspace in config.workspaces)
+        raise ConfigurationError(f"an agent of one folder sits in one workspace, and there are several: {ids}")
+    agent = EngineAgent(config, read_run_config(folder), folder, environ)
+    agent.check_model()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, agent.request_exit, EXIT_STOPPED)
+    if until_eof:
+        await on_stdin_closed(lambda: agent.request_exit(EXIT_STOPPED))
+    return await agent.run(once=once)
+
+
+class EngineAgent:
+    """One folder, one workspace."""
+
+    def __init__(self, config: Configuration, own: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
+        self._config = own
+        self._folder = folder
+        self._clock = clock = SystemClock()
+        self._randomness = randomness = SystemRandomness()
+        ids = IdGenerator(clock, randomness)
+        self._model_factory = ModelFactory(folder, environ, own)
+        self._toolbox = Toolbox(
+            own.tools, self, self._run_collab_tool, on_result=self._record_result, max_bytes=own.tool_output_bytes
+        )
+        self._runtime = AgentRuntime(
+            config,
+            clock=clock,
+            card=self._card,
+            client=lambda: {"name": "molecule-agent", "version": VERSION},
+            on_lost=self._on_lost,
+            tools=self._toolbox.names,
+        )
+        self._membership: Membership = next(iter(self._runtime.memberships))
+        self._retry = RetryPolicy(clock, randomness, self._is_inaccessible)
+        self._requester = PersistentRequester(self._retry, self._membership.requester)
+        self._threads = ThreadsClient(self._membership.api, self._membership.id)
+        self._decisions = DecisionCache()
+        self._conversations = Conversations(config.state, self._membership.id)
+        self._gate = ToolApprovalGate(
+            own.approval_rules,
+            self._requester,
+            self._membership.id,
+            clock=clock,
+            wait_seconds=own.approval_wait_seconds,
+            on_pending=self._conversations.expect_result,
+            decisions=self._decisions,
+        )
+        sampler = Sampler(
+            clock=clock,
+            ids=ids,
+            randomness=randomness,
+            tries=own.tries,
+            seconds=own.sampling_seconds,
+            parallel=own.parallel,
+        )
+        self._mail_loop = MailLoop(
+            self._membership,
+            self._runtime.inbox,
+            self._threads,
+            self._conversations,
+            self._decisions,
+            retry=self._retry,
+            max_tokens=own.budget.thread,
+            settings={"model": own.model, **({"effort": own.effort} if own.effort else {})},
+        )
+        deps = DriverDependencies(
+            self._threads, self._model_factory, sampler, self._toolbox, self._gate, self._retry, ids, own
+        )
+        self._owner = _load_owner(config.state, ids)
+        driver = TurnDriver(deps, self._owner, prompt=lambda: self._prompt, on_end=self._mail_loop.record_end)
+        self._drives = ActiveDrives(driver.drive, clock=clock, randomness=randomness)
+        self._prompt: Prompt | None = None
+        self._prompt_reported = asyncio.Event()
+        self._is_recovered = False
+        """It is known what an earlier life has left."""
+        self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def check_model(self) -> None:
+        """Raises BadConfiguration if its model cannot be opened: better now than with the first message."""
+        try:
+            self._model_factory.open(self._config.model)
+        except ModelUnavailableError as error:
+            raise ConfigurationError(str(error)) from None
+
+    def request_exit(self, code: int) -> None:
+        """The agent is to end."""
+        if not self._end.done():
+            self._end.set_result(code)
+
+    async def run(self, *, once: bool) -> int:
+        """Works; returns the exit code."""
+        self._runtime.memberships.start_all()
+        works = [asyncio.ensure_future(each) for each in (self._keep_prompt(), self._run_work(once))]
+        for each in works:
+            each.add_done_callback(self._on_task_done)
+        code = await self._end
+        ending = [*works, *self._drives.tasks]
+        for each in ending:
+            each.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        await self._runtime.stop()
+        await self._model_factory.close()
+        return code
+
+    def _on_task_done(self, work: "asyncio.Future[None]") -> None:
+        if work.cancelled():
+            return
+        error = work.exception()
+        if isinstance(error, ApiError) and error.code == REMOVED_CODE:
+            self._on_lost(f"workspace {self._membership.id} was removed by its operator")
+        elif error is not None:
+            _log.error("the agent cannot go on", exc_info=error)
+        self.request_exit(EXIT_STOPPED if error is None else EXIT_FAILED)
+
+    def _on_lost(self, text: str) -> None:
+        """Its only seat is gone for good."""
+        if not self._end.done():
+            _log.error("%s", text)
+        self.request_exit(EXIT_REFUSED)
+
+    async def _is_inaccessible(self, error: ApiError) -> bool:
+        return await is_workspace_inaccessible(error, self._membership.api(), self._membership.id)
+
+    def _card(self) -> dict[str, Any]:
+        told = {"name": self._config.name, "description": self._config.description}
+        return {name: value for name, value in told.items() if value}
+
+    # -- the prompt ----------------------------------------------------------------------------------------------------
+
+    async def _keep_prompt(self) -> None:
+        """Keeps the prompt current, and the server told."""
+        await self._until_leading()
+        loader = PromptLoader(self._membership.requester, self._membership.id, clock=self._clock)
+
+        async def told(new: PromptUpdate) -> None:
+            self._read_rules()
+            await self._report_prompt(loader, new)
+            self._prompt = new.prompt
+            self._prompt_reported.set()
+
+        rebuilder = PromptRebuilder(
+            loader,
+            self._folder,
+            told,
+            events=lambda: self._membership.api().events(),
+            on_warning=lambda text: _log.warning("%s", sanitize_line(text, 500)),
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        await rebuilder.run()
+
+    def _read_rules(self) -> None:
+        """The hard stops are those that stand in the file now; as long as it cannot be read, those of before."""
+        try:
+            self._gate.rules = list(read_run_config(self._folder).approval_rules)
+        except ConfigurationError as error:
+            _log.warning("the approval rules stay as they were: %s", error)
+
+    async def _report_prompt(self, loader: PromptLoader, new: PromptUpdate) -> None:
+        """A thread is born with the prompt that the server was told last, so it must know each."""
+        build = new.prompt.build(new.trigger)
+        for warning in build.warnings:
+            _log.warning("%s", sanitize_line(warning, 500))
+        back_off = BackOff(_RETRY_SECONDS, _MAX_RETRY_SECONDS, self._randomness)
+        while True:
+            try:
+                await loader.report_prompt(build)
+                return
+            except PromptServerError as error:
+                _log.warning("the server does not know the prompt yet: %s", error)
+                if isinstance(error.__cause__, ApiError) and not await self._retry.is_transient(error.__cause__):
+                    return
+            await self._retry.sleep(back_off.next_delay())
+
+    # -- work ----------------------------------------------------------------------------------------------------------
+
+    async def _until_leading(self) -> None:
+        while self._membership.state != "leading":  # of several processes only the one that reads the mail works
+            await self._retry.sleep(_POLL_SECONDS)
+
+    async def _run_work(self, once: bool) -> None:
+        await self._until_leading()
+        await self._prompt_reported.wait()
+        _log.info("workspace %s: working with %s", self._membership.id, self._config.model)
+        tasks = [asyncio.ensure_future(each) for each in (self._mail_loop.run(), self._drive_loop())]
+        if once:
+            tasks.append(asyncio.ensure_future(self._wait_until_idle()))
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _drive_loop(self) -> None:
+        """Has every thread driven in which something is to be done: first what an earlier life has left."""
+        while True:
+            found = await self._threads_with_work(0 if not self._is_recovered else _HOLD_SECONDS)
+            new_ids = [each for each in found if each not in self._drives]
+            for each in new_ids:
+                self._drives.start_drive(each)
+            self._is_recovered = True
+            if found and not new_ids:  # they wait for a turn that runs
+                await self._drives.wait_for_any(found, _RETRY_SECONDS)
+
+    async def _threads_with_work(self, wait: int) -> list[str]:
+        owner, own_too = self._owner, not self._is_recovered
+        return await self._retry.retry_call(lambda: self._threads.find_work(owner, wait=wait, include_own=own_too))
+
+    def _is_idle(self) -> bool:
+        return self._mail_loop.is_idle and not self._drives.tasks
+
+    async def _wait_until_idle(self) -> None:
+        """Until nothing waits and nothing is worked on."""
+        await self._membership.first_poll_done.wait()
+        while True:
+            if self._is_recovered and self._is_idle() and not await self._threads_with_work(0) and self._is_idle():
+                return
+            await self._retry.sleep(_POLL_SECONDS)
+
+    # -- tools ---------------------------------------------------------------------------------------------------------
+
+    async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
+        """Runs a tool of the registry. Raises ToolError."""
+        if spec.name != REQUEST_APPROVAL:
+            return await self._runtime.call(spec, arguments, context)
+        with self._decisions.track_call():
+            outcome = await self._runtime.call(spec, arguments, context)
+            self._decisions.record_call(
+                str(outcome.structured.get("approval_id")), settled=is_settled(outcome.structured)
+            )
+        return outcome
+
+    async def _run_collab_tool(self, thread_id: str, arguments: Struct, call_id: str) -> dict[str, Any]:
+        """A tool about other threads; a wait is asked for again until it is over, however long the server holds it."""
+        if getattr(arguments, IDENTITY_ARGUMENT) not in ("", self._membership.id):
+            raise ToolError(f"you are workspace {self._membership.id}; leave via_workspace out", "wrong_workspace")
+        caller = CollabCaller(self._membership.id, thread_id)
+        return await collaboration_tools.call_from_thread(
+            self._requester, caller, arguments, call_id, clock=self._clock
+        )
+
+    def _record_result(self, call: ThreadToolCall, result: dict[str, Any]) -> None:
+        if not is_settled(result) and (awaited_id := awaited_id_in(call.tool, result)):
+            self._conversations.expect_result(awaited_id, call.thread_id)
+
+
+_HOLD_SECONDS = 25
+
+
+def _load_owner(state: Path, ids: IdGenerator) -> str:
+    """Who claims threads: the same after a restart, so that it need not wait for its own lease to end."""
+    path = state / ".agent_owner"
+    if not path.exists():
+        new_ids = path.with_name(f"{path.name}.tmp")
+        handle = os.open(new_ids, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"agent-{ids.new()}")
+        new_ids.replace(path)
+    return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,156 @@
+"""One sampling from its request to entries for the log: tried again when that may help, bounded in time.
+
+Above: driving. Below: the door to models.
+"""
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from molecule_core.agent.async_utils import sleep
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.engines.call_ids import to_log_id, to_model_id
+from molecule_core.agent.engines.models import (
+    Model,
+    ModelError,
+    ModelRequest,
+    ModelToolCall,
+    ModelUsage,
+    ReasoningDelta,
+    TextDelta,
+)
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import IdGenerator, Randomness
+from molecule_core.wire.schemas.prompts import estimate_tokens
+from molecule_core.wire.schemas.threads import ModelContext
+
+_log = logging.getLogger("molecule.engine")
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+# A provider that says to come back tomorrow has failed for this turn.
+_MAX_WAIT_SECONDS = 300.0
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_SHOWN = 2000
+
+
+class ModelAnswer(Struct, frozen=True, kw_only=True):
+    """What a model has answered, whole."""
+
+    text: str = ""
+    reasoning: str = ""
+    extra: dict[str, Any] | None = None
+    calls: list[ModelToolCall] = field(default_factory=list)
+    usage: ModelUsage
+
+    @property
+    def tokens(self) -> int:
+        """What it has cost."""
+        return self.usage.input + self.usage.output
+
+
+class Sampler:
+    """Asks models, so many at a time."""
+
+    def __init__(
+        self, *, clock: Clock, ids: IdGenerator, randomness: Randomness, tries: int, seconds: float, parallel: int
+    ) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._randomness = randomness
+        self._tries = tries
+        self._seconds = seconds
+        self._slots = asyncio.Semaphore(parallel)
+
+    async def sample(self, model: Model, request: ModelRequest) -> ModelAnswer:
+        """The whole answer. Raises ModelError."""
+        back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
+        for number in range(1, self._tries + 1):
+            try:
+                async with self._slots:
+                    return await self._sample_once(model, request)
+            except ModelError as error:
+                wait = max(back_off.next_delay(), error.retry_after or 0.0)
+                if not error.retryable or number == self._tries or wait > _MAX_WAIT_SECONDS:
+                    raise
+                _log.warning("the model failed (%s); trying again in %.1f seconds", error.text, wait)
+            await sleep(self._clock, wait)
+        raise AssertionError("the last try returns or raises")
+
+    async def _sample_once(self, model: Model, request: ModelRequest) -> ModelAnswer:
+        sampling = asyncio.ensure_future(_collect_answer(model, request))
+        try:
+            if not await self._clock.wait(asyncio.wait([sampling]), self._seconds):
+                raise ModelError(f"the model has not answered within {self._seconds:g} seconds", retryable=True)
+            return sampling.result()
+        finally:
+            sampling.cancel()
+            await asyncio.gather(sampling, return_exceptions=True)
+
+    def to_entries(self, answer: ModelAnswer, context: ModelContext) -> list[dict[str, Any]]:
+        """An answer to what was seen, as it is appended; what it has cost is last."""
+        found: list[dict[str, Any]] = []
+        if answer.reasoning or answer.extra:
+            found.append({"type": "reasoning", "text": answer.reasoning, "data": answer.extra})
+        if answer.text:
+            found.append({"type": "agent_message", "text": answer.text})
+        names = {to_model_id(each.call_id) for each in context.items if each.call_id is not None}
+        for each in answer.calls:
+            name = each.call_id if _ID.fullmatch(each.call_id) and each.call_id not in names else self._new_call_id()
+            names.add(name)
+            call = {"call_id": to_log_id(name, context.last_ordinal), "tool": each.name}
+            found.append({"type": "tool_call", **call, "arguments": _parse_arguments(each.arguments)})
+        return [*found, self.usage_entry(answer)]
+
+    def usage_entry(self, answer: ModelAnswer) -> dict[str, Any]:
+        """What an answer has cost, as it is appended: once."""
+        cost = {"input": answer.usage.input, "output": answer.usage.output}
+        return {"type": "usage", "record_key": self._ids.new(), **cost}
+
+    def _new_call_id(self) -> str:
+        return f"call_{self._ids.new().replace('-', '')}"
+
+
+def _parse_arguments(text: str) -> Any:
+    """The arguments of a call; what is no JSON object is shown to the model as what it wrote."""
+    try:
+        found = _strip_unstorable(msgspec.json.decode(text or "{}"))
+    except (msgspec.DecodeError, RecursionError):
+        return {"not_json": text[:_MAX_SHOWN]}
+    return found if isinstance(found, dict) else {"not_an_object": text[:_MAX_SHOWN]}
+
+
+def _strip_unstorable(value: Any) -> Any:
+    """A JSON value, or a text, without what no server keeps: NUL, and halves of characters, which some providers send
+    in two pieces. Raises RecursionError."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
+    if isinstance(value, list):
+        return [_strip_unstorable(each) for each in value]
+    if isinstance(value, dict):
+        return {_strip_unstorable(name): _strip_unstorable(each) for name, each in value.items()}
+    return value
+
+
+async def _collect_answer(model: Model, request: ModelRequest) -> ModelAnswer:
+    text, reasoning, extra, calls, usage = "", "", dict[str, Any](), list[ModelToolCall](), ModelUsage(0, 0)
+    async for event in model.sample(request):
+        match event:
+            case TextDelta():
+                text += event.text
+            case ReasoningDelta():
+                reasoning += event.text
+                extra |= event.extra or {}
+            case ModelToolCall():
+                calls.append(event)
+            case ModelUsage():
+                usage = ModelUsage(max(usage.input, event.input), max(usage.output, event.output), event.estimated)
+    text, reasoning, extra = _strip_unstorable(text), _strip_unstorable(reasoning), _strip_unstorable(extra)
+    calls = [ModelToolCall(*map(_strip_unstorable, (each.call_id, each.name, each.arguments))) for each in calls]
+    if not usage.input and not usage.output:  # a provider that does not say; what is estimated counts too
+        input_tokens = sum(each.tokens or estimate_tokens(len(each.text.encode())) for each in request.items)
+        output_bytes = sum(len(each.arguments.encode()) for each in calls) + len(text.encode())
+        usage = ModelUsage(input_tokens, estimate_tokens(output_bytes), estimated=True)
+    return ModelAnswer(text=text, reasoning=reasoning, extra=extra or None, calls=calls, usage=usage)

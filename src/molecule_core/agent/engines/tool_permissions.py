@@ -1,0 +1,79 @@
+"""Which tools a thread may use: those it was given (`tools`), as far as its `permissions` let it. Pure.
+
+Permissions come with a thread, are kept by forks and children, and narrow what the agent's own configuration gives;
+they never widen it. What is not understood in them ends the turn: it may be what somebody relies on. Above: driving.
+Below: the patterns of approval rules.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from molecule_core.agent.engines.approval_gate import ACTION_PREFIX, TOOL_PREFIX, matches_pattern
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.wire.schemas.approvals import ApprovalRule
+
+Patterns = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(max_length=100)]
+ORIGIN_PREFIX = "tools:"
+"""How the origin of the note begins that tells a model which tools it has; their names follow."""
+
+
+class InvalidPermissionsError(Exception):
+    """The permissions of a thread are not understood; the text is one line."""
+
+
+class ToolPermissions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of tools, in which `*` is any text. `allow`: only these; left out: all. `deny`: not these, whatever is
+    allowed. `ask`: these only with an approval, for each call."""
+
+    allow: Patterns | None = None
+    deny: Patterns = []
+    ask: Patterns = []
+
+    def filter_allowed(self, names: Iterable[str]) -> list[str]:
+        """Those that may be used."""
+        return [
+            each
+            for each in names
+            if (self.allow is None or _matches_any(self.allow, each)) and not _matches_any(self.deny, each)
+        ]
+
+    @property
+    def approval_rules(self) -> list[ApprovalRule]:
+        """What needs leave by them."""
+        note = "the permissions of the thread say so"
+        return [ApprovalRule(action=f"{ACTION_PREFIX}{_without_prefix(each)}", note=note) for each in self.ask]
+
+
+def parse_permissions(permissions: dict[str, Any] | None) -> ToolPermissions:
+    """What a thread's permissions say. Raises BadPermissions."""
+    try:
+        return msgspec.convert(permissions or {}, ToolPermissions)
+    except msgspec.ValidationError as error:
+        raise InvalidPermissionsError(
+            f"the permissions of this thread are not understood ({sanitize_line(str(error), 200)}); docs/agent-run.md has what "
+            "they may say. Resume it with others"
+        ) from None
+
+
+def fewer_tools_note(names: Sequence[str], all_names: Sequence[str]) -> tuple[str, str] | None:
+    """The origin and the text of the note for a thread that has fewer tools than its agent; None if it has all."""
+    if set(names) == set(all_names):
+        return None
+    shown = ", ".join(names) or "none"
+    return f"{ORIGIN_PREFIX}{shown}"[
+        :_MAX_ORIGIN
+    ], f"Of the tools that you have been told of, you have these here: {shown}."
+
+
+_MAX_ORIGIN = 200
+
+
+def _matches_any(patterns: Sequence[str], name: str) -> bool:
+    return any(matches_pattern(_without_prefix(each), name) for each in patterns)
+
+
+def _without_prefix(pattern: str) -> str:
+    return pattern.removeprefix(ACTION_PREFIX).removeprefix(TOOL_PREFIX)

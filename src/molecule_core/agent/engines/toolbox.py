@@ -1,0 +1,144 @@
+"""The tools of the registry in the hands of an engine: which a model is given, and how a call of one is run.
+
+A call is keyed by its thread and its id there: what the platform does by key is done once, also if a life that was
+killed has done it before. Above: driving. Below: the agent's own verbs; leave.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.agent.engines.models import ToolDefinition
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.runners.collaboration_tools import COLLAB_SECTION as COLLAB
+from molecule_core.tools.runners.message_tools import CALL_META_KEY, THREAD_META_KEY
+from molecule_core.tools.spec import RouteCall, ToolError, ToolSpec
+
+EXCLUDED_TOOLS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
+"""Tools for hosts that read their mail themselves."""
+_IDEMPOTENT_TOOLS = (
+    "reply",
+    "decline",
+    "reply_to_workspace",
+    "delegate_task",
+    "delegate_task_async",
+    "request_approval",
+)
+"""Verbs of more than one route that are done once for all calls of one name."""
+# Half of a hash: no two are the same, and with the workspace's id before it, it is no longer than a key may be.
+_NAME_LENGTH = 32
+
+
+class ToolOutput(NamedTuple):
+    """What a call gave, for the model."""
+
+    text: str
+    is_error: bool = False
+
+
+class ThreadToolCall(Struct, frozen=True):
+    """A call of a tool in a thread."""
+
+    thread_id: str
+    call_id: str
+    tool: str
+    arguments: Any
+
+
+class ToolCaller(Protocol):
+    """Runs a tool of the registry. Raises ToolError."""
+
+    async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
+        """What it gives."""
+
+
+CollabRunner = Callable[[str, Struct, str], Awaitable[dict[str, Any]]]
+"""Runs a tool about threads from one of them: thread, arguments, what the call is called. Raises ToolError."""
+
+
+class _ThreadCallContext:
+    """A `Calling` by the ids of thread and call; nobody listens to its progress. The id of a call is one of its thread:
+    two threads may have the same, and the platform must not take one call for the other."""
+
+    def __init__(self, call: ThreadToolCall) -> None:
+        name = hashlib.sha256(f"{call.thread_id} {call.call_id}".encode()).hexdigest()[:_NAME_LENGTH]
+        self.meta = {CALL_META_KEY: name, "threadId": call.thread_id, THREAD_META_KEY: call.thread_id}
+
+    async def progress(self, value: float, total: float | None, message: str) -> None:
+        """Told to nobody: the call stands in the thread."""
+
+
+class Toolbox:
+    """The tools that a model is given. `chosen`: all, none, or those of these names; `gave`: told of each result."""
+
+    def __init__(
+        self,
+        chosen: bool | list[str],
+        caller: ToolCaller,
+        collab: CollabRunner,
+        *,
+        on_result: Callable[[ThreadToolCall, dict[str, Any]], None],
+        max_bytes: int,
+    ) -> None:
+        named = chosen if isinstance(chosen, list) else [spec.name for spec in TOOLS if chosen]
+        self._specs = {spec.name: spec for spec in TOOLS if spec.name in named and spec.name not in EXCLUDED_TOOLS}
+        self._caller = caller
+        self._collab = collab
+        self._on_result = on_result
+        self._max_bytes = max_bytes
+
+    def definitions(self, allowed: Collection[str] | None) -> list[ToolDefinition]:
+        """What a model is told of them, always in the same order; `only`: those that its thread may use, None: all."""
+        mine = [spec for spec in self._specs.values() if allowed is None or spec.name in allowed]
+        return [ToolDefinition(spec.name, spec.description, spec.input_schema) for spec in mine]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(self._specs)
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a call that may have been run can be run once more without being done twice."""
+        spec = self._specs.get(name)
+        if spec is None:
+            return True  # it was never run
+        keyed = spec.call.keyed if isinstance(spec.call, RouteCall) else spec.name in _IDEMPOTENT_TOOLS
+        return spec.annotations.read_only or keyed or spec.section == COLLAB
+
+    async def run_call(self, call: ThreadToolCall, allowed: Collection[str] | None) -> ToolOutput:
+        """What a call gives; a refusal is told to the model."""
+        spec = self._specs.get(call.tool)
+        if spec is None or (allowed is not None and spec.name not in allowed):
+            mine = ", ".join(each.name for each in self.definitions(allowed)) or "none"
+            return ToolOutput(f"there is no tool {sanitize_line(call.tool)!r} here; you have {mine}", True)
+        try:
+            return ToolOutput(self._truncate(await self._call_tool(spec, call)))
+        except ToolError as error:
+            return ToolOutput(self._truncate(error.text), True)
+        except ApiError as error:
+            return ToolOutput(self._truncate(str(error.problem.get("error", error))), True)
+
+    async def _call_tool(self, spec: ToolSpec, call: ThreadToolCall) -> str:
+        if spec.section == COLLAB:
+            arguments = spec.parse_arguments(call.arguments)
+            if getattr(arguments, "thread_id", "") not in ("", call.thread_id):
+                raise ToolError("you act from your own thread; leave thread_id out", "wrong_thread")
+            return msgspec.json.encode(await self._collab(call.thread_id, arguments, call.call_id)).decode()
+        try:
+            outcome = await self._caller.call(spec, spec.parse_arguments(call.arguments), _ThreadCallContext(call))
+        except NoAnswerError as error:
+            raise ToolError(f"the server did not answer ({error}); whether it was done is not known") from None
+        self._on_result(call, outcome.structured)
+        return outcome.text or msgspec.json.encode(outcome.structured).decode()
+
+    def _truncate(self, text: str) -> str:
+        whole = text.encode()
+        if len(whole) <= self._max_bytes:
+            return text
+        return f"{whole[: self._max_bytes].decode(errors='ignore')}\n… ({len(whole) - self._max_bytes} bytes more are left out)"

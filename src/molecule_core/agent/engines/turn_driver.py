@@ -1,0 +1,308 @@
+"""Drives the turns of one agent's threads: claims, begins, samples, runs tools, ends.
+
+What is done next is decided by `turning`, from what the server says that the model sees. Nothing is shown to a model
+that is not in the log; nothing is done that the log does not say before. Above: running. Below: everything else here.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from molecule_core.agent.engines import texts
+from molecule_core.agent.engines.approval_gate import ToolApprovalGate, edited_note
+from molecule_core.agent.engines.model_factory import ModelFactory
+from molecule_core.agent.engines.models import ModelError, ModelRequest, ModelUnavailableError
+from molecule_core.agent.engines.prompt_drift import drift_note
+from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.sampler import ModelAnswer, Sampler
+from molecule_core.agent.engines.settings import RunConfig
+from molecule_core.agent.engines.thread_log_client import EntryRejected, ThreadLogClient, TurnStopped
+from molecule_core.agent.engines.tool_permissions import ORIGIN_PREFIX as TOOLS
+from molecule_core.agent.engines.tool_permissions import (
+    InvalidPermissionsError,
+    ToolPermissions,
+    fewer_tools_note,
+    parse_permissions,
+)
+from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox, ToolOutput
+from molecule_core.agent.engines.turn_planner import (
+    AbandonStep,
+    CompactStep,
+    EndStep,
+    RunToolsStep,
+    SampleStep,
+    TokenUsage,
+    TurnLimits,
+    TurnState,
+    end_for_stop,
+    next_step,
+    turn_request,
+)
+from molecule_core.agent.prompt.assembly import Prompt
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.client.threads import EngineThread, ThreadsClient
+from molecule_core.common.ids import IdGenerator
+from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem, OpenTurn
+
+_log = logging.getLogger("molecule.engine")
+REQUEST_APPROVAL = "request_approval"
+STALE, OWNED = "stale_generation", "thread_owned"
+_NOT_OWNER_CODES = (STALE, OWNED)
+_TOO_LONG = ". The thread does not fit into this model: set compact_at_tokens to less than it takes"
+
+
+class DriverDependencies(NamedTuple):
+    """What drivers work with."""
+
+    threads: ThreadsClient
+    model_factory: ModelFactory
+    sampler: Sampler
+    toolbox: Toolbox
+    gate: ToolApprovalGate
+    retry: RetryPolicy
+    ids: IdGenerator
+    config: RunConfig
+
+
+class TurnDriver:
+    """Drives threads. `prompt`: the agent's prompt as it is now; `ended`: told of each turn that has ended here."""
+
+    def __init__(
+        self,
+        deps: DriverDependencies,
+        owner: str,
+        *,
+        prompt: Callable[[], Prompt | None],
+        on_end: Callable[[str, EndStep], None],
+    ) -> None:
+        self._deps = deps
+        self._owner = owner
+        self._prompt = prompt
+        self._on_end = on_end
+        config = deps.config
+        self._limits = TurnLimits(config.budget, config.samplings, config.compact_at_tokens)
+
+    async def drive(self, thread_id: str) -> None:
+        """The open turn of a thread, to its end. Returns soon if the thread is somebody else's, or rests."""
+        deps = self._deps
+        try:
+            claim = await deps.retry.retry_call(lambda: deps.threads.claim(thread_id, self._owner))
+            try:
+                if claim.open_turn is not None:
+                    await self._run_turn(thread_id, claim.generation, claim.open_turn)
+            finally:
+                await deps.retry.finish_quietly(self._release(thread_id, claim.generation))
+        except ApiError as error:
+            told = _log.info if error.code in _NOT_OWNER_CODES else _log.warning
+            told("thread %s is not driven here any more: %s", thread_id, sanitize_line(str(error), 300))
+
+    async def _release(self, thread_id: str, generation: int) -> None:
+        try:
+            await self._deps.threads.release(thread_id, generation)
+        except NoAnswerError as error:
+            _log.info("thread %s stays claimed until its lease ends: %s", thread_id, sanitize_line(str(error), 300))
+
+    async def _run_turn(self, thread_id: str, generation: int, open_turn: OpenTurn) -> None:
+        deps, turn_id = self._deps, open_turn.turn_id
+        log = ThreadLogClient(
+            deps.threads,
+            thread_id,
+            turn_id,
+            generation,
+            retry=deps.retry,
+            ids=deps.ids,
+            heartbeat_seconds=deps.config.beat_seconds,
+        )
+        stop = await deps.retry.retry_call(lambda: deps.threads.begin_turn(thread_id, turn_id, generation))
+        if stop is not None:  # the server has ended it
+            self._on_end(turn_id, end_for_stop(stop))
+            return
+        thread = await deps.retry.retry_call(lambda: deps.threads.get(thread_id))
+        before = await _tokens_before(log) if open_turn.status == "running" else 0
+        spent = TokenUsage(before, thread.tokens_used, thread.tree_tokens_used or 0)
+        turn = TurnState(turn_id=turn_id, trigger=open_turn.trigger, spent=spent)
+        turn_run = _TurnRun(deps, log, thread)
+        await turn_run.append_notes(self._prompt())
+        end, seen = await turn_run.run(turn, self._limits)
+        await log.end_turn(end.status, final=end.final, error=end.error, seen=seen)
+        self._on_end(turn_id, end)
+
+
+async def _tokens_before(log: ThreadLogClient) -> int:
+    """The tokens that earlier lives have spent in this turn."""
+    costs = [each.entry for each in await log.read_entries() if each.turn_id == log.turn_id and each.type == "usage"]
+    return sum(int(each["input"]) + int(each["output"]) for each in costs)
+
+
+def _rejected_text(error: EntryRejected) -> str:
+    return f"the server does not take what was to be kept of this turn: {error}"
+
+
+class _TurnRun:
+    """One life of a turn, in this process. `_ours`: the calls of tools that this life has appended."""
+
+    def __init__(self, deps: DriverDependencies, log: ThreadLogClient, thread: EngineThread) -> None:
+        self._deps = deps
+        self._log = log
+        self._thread = thread
+        self._own_call_ids: set[str] = set()
+        granted = deps.toolbox.names if thread.tools is None else thread.tools
+        mine = [each for each in deps.toolbox.names if each in granted]
+        self._failure: str | None = None
+        try:
+            permitted = parse_permissions(thread.permissions)
+        except InvalidPermissionsError as error:
+            permitted, self._failure = ToolPermissions(allow=[]), str(error)
+        self._tools = permitted.filter_allowed(mine)
+        self._rules = permitted.approval_rules
+
+    async def append_notes(self, prompt: Prompt | None) -> None:
+        """What the model must know beside what was said: how messages come to it here, and what has become different
+        of the prompt that its thread was born with, and which of its tools it has not. Each is told once, as long as it
+        is in sight."""
+        items = (await self._log.read_context()).items
+        due = [] if prompt is None else [drift_note(self._thread, items, prompt)]
+        if not any(texts.ENGINE_INSTRUCTIONS in each.text for each in items):
+            due.insert(0, (texts.ENGINE_ORIGIN, texts.ENGINE_INSTRUCTIONS))
+        few = fewer_tools_note(self._tools, self._deps.toolbox.names)
+        told = next((each.origin for each in reversed(items) if each.origin.startswith(TOOLS)), None)
+        if few is not None and few[0] != told:
+            due.append(few)
+        notes = [{"type": "context_note", "text": each[1], "origin": each[0]} for each in due if each is not None]
+        if notes:
+            try:
+                await self._log.append_entries(*notes)
+            except EntryRejected as error:
+                self._failure = _rejected_text(error)
+
+    async def run(self, turn: TurnState, limits: TurnLimits) -> tuple[EndStep, int]:
+        """Step by step until the end; how it ends, and up to where the log was regarded. Raises ApiError."""
+        turn = replace(turn, failure=self._failure)
+        while True:
+            context = await self._log.read_context()
+            turn = replace(turn, stop=self._log.stop)
+            step = next_step(turn, context, limits)
+            try:
+                match step:
+                    case EndStep():
+                        return step, context.last_ordinal
+                    case AbandonStep():
+                        for each in step.calls:
+                            await self._append_output(each, ToolOutput(step.reason, True))
+                    case RunToolsStep():
+                        await self._run_calls(step.calls)
+                    case CompactStep():
+                        turn = await self._compact(turn, context, step)
+                    case SampleStep():
+                        turn = await self._sample(turn, context)
+            except ModelError as error:
+                turn = replace(turn, failure=f"{error.text}{_TOO_LONG if error.too_long else ''}")
+            except ModelUnavailableError as error:
+                turn = replace(turn, failure=str(error))
+            except EntryRejected as error:
+                if turn.failure is not None:  # what was left open is the server's to close
+                    return EndStep("failed", error=turn.failure), context.last_ordinal
+                turn = replace(turn, failure=_rejected_text(error))
+            except TurnStopped:
+                continue
+
+    # -- asking the model ----------------------------------------------------------------------------------------------
+
+    async def _sample(self, turn: TurnState, context: ModelContext) -> TurnState:
+        self._log.seen = context.last_ordinal
+        answer = await self._ask_model(context, may_call=True)
+        entries = self._deps.sampler.to_entries(answer, context)
+        self._own_call_ids |= {each["call_id"] for each in entries if each["type"] == "tool_call"}
+        await self._append_answer(*entries)
+        return replace(
+            turn,
+            samplings=turn.samplings + 1,
+            seen_ordinal=context.last_ordinal,
+            is_compacted=False,
+            is_silent=not answer.text and not answer.calls,
+            spent=turn.spent.add_tokens(answer.tokens),
+        )
+
+    async def _append_answer(self, *entries: dict[str, Any]) -> None:
+        """Appends an answer. The last of it is what it has cost: that counts even if nothing else is taken."""
+        try:
+            await self._log.append_entries(*entries)
+        except EntryRejected:
+            await self._log.append_entries(entries[-1])
+            raise
+
+    async def _ask_model(self, context: ModelContext, *, may_call: bool) -> ModelAnswer:
+        deps, thread = self._deps, self._thread
+        model, name = deps.model_factory.open(thread.model or deps.config.model)
+        request = ModelRequest(
+            model=name,
+            items=context.items,
+            tools=deps.toolbox.definitions(self._tools),
+            effort=thread.effort or deps.config.effort,
+            cache_key=context.items[0].item_id if context.items else "",
+            may_call=may_call,
+        )
+        return await self._log.run_while_claimed(deps.sampler.sample(model, request))
+
+    async def _compact(self, turn: TurnState, context: ModelContext, step: CompactStep) -> TurnState:
+        last = context.items[-1] if context.items else None
+        if last is None or last.origin != texts.COMPACT_ORIGIN:
+            await self._log.append_entries(
+                {"type": "context_note", "text": texts.COMPACT_PROMPT, "origin": texts.COMPACT_ORIGIN}
+            )
+            context = await self._log.read_context()
+        answer = await self._ask_model(context, may_call=False)
+        if not answer.text.strip():
+            return replace(turn, failure="the model gave no summary of the conversation, which is too long without")
+        request_texts = [each.text for each in turn_request(turn, context.items)] if step.kind == "automatic" else []
+        summary = texts.format_summary(answer.text, request_texts)
+        entry = {"type": "compaction", "summary": summary, "kind": step.kind, "upto": context.last_ordinal}
+        await self._append_answer(entry, self._deps.sampler.usage_entry(answer))
+        return replace(turn, is_compacted=True, spent=turn.spent.add_tokens(answer.tokens))
+
+    # -- tools ---------------------------------------------------------------------------------------------------------
+
+    async def _run_calls(self, calls: tuple[ModelContextItem, ...]) -> None:
+        """One after the other, each output appended before the next begins; a stop leaves the rest to be given up."""
+        for each in calls:
+            try:
+                output = await self._log.run_while_claimed(self._run_call(each))
+            except TurnStopped:
+                output = ToolOutput(texts.STOPPED_TEXT, True)
+            await self._append_output(each, output)
+            if self._log.stop is not None:
+                return
+
+    async def _run_call(self, item: ModelContextItem) -> ToolOutput:
+        """What a call gives. One of an earlier life is run again only if that cannot do it twice."""
+        deps = self._deps
+        call = ThreadToolCall(self._thread.thread_id, item.call_id or "", item.tool or "", item.arguments)
+        is_repeat = call.call_id not in self._own_call_ids
+        if is_repeat and not deps.toolbox.is_repeatable(call.tool):
+            return ToolOutput(texts.INTERRUPTED_TEXT, True)
+        allowed = await deps.gate.authorize_call(
+            call, is_repeat=is_repeat, set_waiting=self._set_waiting, extra_rules=self._rules
+        )
+        if isinstance(allowed, ToolOutput):
+            return allowed
+        if call.tool == REQUEST_APPROVAL:
+            await self._set_waiting(True)
+        try:
+            output = await deps.toolbox.run_call(allowed, self._tools)
+        finally:
+            if call.tool == REQUEST_APPROVAL:
+                await self._set_waiting(False)
+        return ToolOutput(edited_note(call, allowed) + output.text, output.is_error)
+
+    async def _set_waiting(self, is_waiting: bool) -> None:
+        """Says in the log whether the thread waits for an approval: who is above it sees that too."""
+        appended = self._log.append_entries({"type": "status", "flags": ["waiting_on_approval"] if is_waiting else []})
+        await self._deps.retry.finish_quietly(appended)
+
+    async def _append_output(self, item: ModelContextItem, output: ToolOutput) -> None:
+        await self._log.append_entries(
+            {"type": "tool_output", "call_id": item.call_id, "text": output.text, "is_error": output.is_error}
+        )

@@ -1,0 +1,1 @@
+"""The inbox of an agent's process: memberships, claims, acks, cursors, drafts."""

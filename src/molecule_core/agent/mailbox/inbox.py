@@ -1,0 +1,186 @@
+"""The one merged inbox of an agent: what every workspace's reader brought and nobody has handled yet. In memory; the
+server keeps the mail itself.
+
+Above: verbs, channel, membership (which fills it). Below: the shape of a message.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.wire.schemas.inbox import InboxMessage
+
+EntryKey = tuple[str, str]
+"""Workspace and activity: the servers of two workspaces may use one id."""
+# What was handled is known so long, to tell a repeat from news and to send a second answer to the right place.
+_MAX_HANDLED = 10_000
+
+
+class MessageOrigin(Struct, frozen=True):
+    """Where a message came from: the seat that got it, and the peer that wrote it (empty: a person)."""
+
+    workspace_id: str
+    peer_id: str
+
+
+class InboxEntry(Struct):
+    """A message that waits, and how far it has got."""
+
+    message: InboxMessage
+    is_shown: bool = False
+    """It was the result of a tool call: the model has seen it."""
+    push_count: int = 0
+    push_at: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model may have seen it."""
+        return self.is_shown or self.push_count > 0
+
+    @property
+    def key(self) -> EntryKey:
+        """What tells it from all others."""
+        return (self.message.arrival_workspace_id, self.message.activity_id)
+
+    @property
+    def origin(self) -> MessageOrigin:
+        """Where an answer to it goes."""
+        return MessageOrigin(self.message.arrival_workspace_id, self.message.peer_id)
+
+
+class MergedInbox:
+    """Messages in the order of their arrival. A repeat renews the attempt and is not shown as news; a reminder is."""
+
+    def __init__(self) -> None:
+        self._entries: dict[EntryKey, InboxEntry] = {}
+        self._handled: OrderedDict[EntryKey, MessageOrigin] = OrderedDict()
+        self._reminded: OrderedDict[EntryKey, None] = OrderedDict()
+        """Those whose reminder has come."""
+        self._counts: dict[str, int] = {}
+        self._handles: OrderedDict[EntryKey, str] = OrderedDict()
+        """Workspace and reply handle: the message that it names, also after it was handled."""
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    # -- filled by the readers -----------------------------------------------------------------------------------------
+
+    def add_message(self, message: InboxMessage) -> bool:
+        """Takes a message in; False if it is here already, or was handled. A first reminder of it is news again."""
+        key = (message.arrival_workspace_id, message.activity_id)
+        self._index_handle(message)
+        first = message.reminder and not self.was_reminded(message)
+        if first:
+            self._handled.pop(key, None)
+            self._reminded[key] = None
+            if len(self._reminded) > _MAX_HANDLED:
+                self._reminded.popitem(last=False)
+        if key in self._handled:
+            return False
+        if (known := self._entries.get(key)) is not None:
+            if not first:
+                known.message = replace(known.message, attempt=message.attempt)  # control: repeat-no-news
+                return False
+            known.message, known.is_shown, known.push_count, known.push_at = message, False, 0, 0.0
+            self._notify()
+            return True
+        self._entries[key] = InboxEntry(message)
+        self._counts[key[0]] = self.count_waiting(key[0]) + 1
+        self._notify()
+        return True
+
+    def _index_handle(self, message: InboxMessage) -> None:
+        if message.reply_handle:
+            self._handles[message.arrival_workspace_id, _normalize_handle(message.reply_handle)] = message.activity_id
+        if len(self._handles) > _MAX_HANDLED:
+            self._handles.popitem(last=False)
+
+    def was_reminded(self, message: InboxMessage) -> bool:
+        """Whether the reminder of a message has come here before: it comes once, so this is the same one again."""
+        return (message.arrival_workspace_id, message.activity_id) in self._reminded
+
+    def count_waiting(self, workspace_id: str) -> int:
+        """How many messages of a workspace wait here."""
+        return self._counts.get(workspace_id, 0)
+
+    def drop_workspace(self, workspace_id: str) -> None:
+        """Lets go of all that came to a workspace, handled or not: another process reads it now, or it begins anew."""
+        for key in [key for key in self._entries if key[0] == workspace_id]:
+            del self._entries[key]
+        for key in [key for key in self._handled if key[0] == workspace_id]:
+            del self._handled[key]
+        for key in [key for key in self._reminded if key[0] == workspace_id]:
+            del self._reminded[key]
+        for key in [key for key in self._handles if key[0] == workspace_id]:
+            del self._handles[key]
+        self._counts.pop(workspace_id, None)
+        self._notify()
+
+    # -- used by the tools ---------------------------------------------------------------------------------------------
+
+    def entries(self) -> Iterable[InboxEntry]:
+        """All that waits, oldest arrival first."""
+        return self._entries.values()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find_entries(self, activity_id: str, workspace_id: str = "") -> list[InboxEntry]:
+        """The messages of an id: more than one only if two workspaces have got one each."""
+        return [
+            entry
+            for (_, id_), entry in self._entries.items()
+            if id_ == activity_id and _is_for_workspace(entry, workspace_id)
+        ]
+
+    def handled_origins(self, activity_id: str, workspace_id: str = "") -> list[MessageOrigin]:
+        """Where messages of an id came from that were handled not long ago."""
+        return [
+            origin
+            for (arrival_id, id_), origin in self._handled.items()
+            if id_ == activity_id and workspace_id in ("", arrival_id)
+        ]
+
+    def find_by_handle(self, handle: str) -> dict[str, str]:
+        """The messages that a reply handle names: workspace -> activity id; more than one only by a rare chance."""
+        return {
+            arrival_id: id_ for (arrival_id, each), id_ in self._handles.items() if each == _normalize_handle(handle)
+        }
+
+    def mark_handled(self, key: EntryKey) -> InboxEntry | None:
+        """A message is handled; what it was, if it waited here."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._counts[key[0]] -= 1
+        if key not in self._handled:
+            self._handled[key] = MessageOrigin(key[0], entry.message.peer_id if entry is not None else "")
+        if len(self._handled) > _MAX_HANDLED:
+            self._handled.popitem(last=False)
+        self._notify()
+        return entry
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    async def wait_for_change(self) -> None:
+        """Ends when something has come or gone."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def _notify(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _normalize_handle(handle: str) -> str:
+    """A handle as models copy it, with blanks or in capitals, names the same: so it is with the server."""
+    return handle.strip().lower()
+
+
+def _is_for_workspace(entry: InboxEntry, workspace_id: str) -> bool:
+    return workspace_id in ("", entry.message.arrival_workspace_id)

@@ -1,0 +1,89 @@
+"""All seats of a process: which one a call is for, and never another one.
+
+Above: verbs, engine. Below: membership.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.common.clock import Clock
+from molecule_core.tools.spec import ToolError
+
+
+class Memberships:
+    """The memberships of this process, in the order of the configuration."""
+
+    def __init__(self, memberships: Sequence[Membership], *, single: bool) -> None:
+        self.is_single = single
+        self._by_id = {each.id: each for each in memberships}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __iter__(self) -> Iterator[Membership]:
+        return iter(self._by_id.values())
+
+    def start_all(self) -> None:
+        """Takes all seats, each for itself."""
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(each.run()) for each in self._by_id.values()]
+
+    async def stop_all(self, seconds: float) -> None:
+        """Gives back what nobody handled, as far as the servers answer in so many seconds, and leaves all seats."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Only now that no reader of ours asks any more: it would be handed out to us again.
+        releases = [asyncio.create_task(each.release_unhandled()) for each in self._by_id.values()]
+        await asyncio.wait(releases, timeout=seconds)
+        for task in releases:
+            task.cancel()
+        await asyncio.gather(*releases, return_exceptions=True)
+
+    async def wait_first_poll(self, clock: Clock, seconds: float) -> None:
+        """Waits at most so long until what waits in each seat is known."""
+        end = clock.monotonic() + seconds
+        for each in self._by_id.values():
+            if not each.first_poll_done.is_set():
+                await clock.wait(each.first_poll_done.wait(), max(0.0, end - clock.monotonic()))
+
+    def get_membership(self, workspace_id: str) -> Membership:
+        """The seat of this id. Raises ToolError if it is none of ours."""
+        found = self._by_id.get(workspace_id)
+        if found is None:
+            raise ToolError(
+                f"workspace {sanitize_line(workspace_id, 64)} is none of yours, and no other one stands in for it. Yours: "
+                f"{self.describe_choices()}. Name one of these.",
+                "unknown_workspace",
+            )
+        return found
+
+    def resolve_membership(self, workspace_id: str, argument: str) -> Membership:
+        """The seat that a call acts as: the named one, or the only one. Raises ToolError."""
+        if workspace_id:
+            return self.get_membership(workspace_id)
+        if len(self._by_id) == 1:
+            return next(iter(self._by_id.values()))
+        raise ToolError(
+            f"you sit in several workspaces; say as which one you act with {argument}: {self.describe_choices()}.",
+            "ambiguous_workspace",
+        )
+
+    def describe_choices(self) -> str:
+        """The ids, for a refusal."""
+        return ", ".join(f"{each.id} (at {each.url})" for each in self._by_id.values())
+
+    def problems_note(self) -> str:
+        """What a model should know of seats whose mail this process does not have at this moment; empty if all is
+        well."""
+        notes = []
+        for each in self._by_id.values():
+            if each.state == "following":
+                pid = each.leader_pid()
+                reader = f"process {pid}" if pid is not None else "another process"
+                notes.append(f"the inbox of workspace {each.id} is read by {reader} of this agent")
+            elif each.problem:
+                notes.append(f"workspace {each.id}: {each.problem}")
+            elif not each.first_poll_done.is_set():
+                notes.append(f"workspace {each.id} is being connected and may have mail; call again in a moment")
+        return "; ".join(notes)

@@ -1,0 +1,105 @@
+"""A message as the agent's side shows it to a model, where a host shows it by itself. Pure.
+
+Above: channel. Below: neutral, the registry of tools.
+"""
+
+from molecule_core.agent.sanitize import sanitize, sanitize_line, strip_invisible
+from molecule_core.tools.spec import Runtime, tool_name
+from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+
+REPLY_TOOL, POP_TOOL, DECIDE_TOOL = "reply_to_workspace", "inbox_pop", "decide_approval"
+
+
+def channel_text(message: InboxMessage, *, single: bool, runtime: Runtime) -> tuple[str, dict[str, str]]:
+    """A message as text for a host, and the facts beside it: keys that are identifiers, values that are text. Where the
+    server says how to answer, its words and the message are all: the host puts its own tag around them.
+
+    A message may be shown in the middle of a task, with a warning that imperatives in it are not to be trusted. So what
+    we say is facts of routing; how to answer is also in the descriptions of the tools."""
+    if (instructions := message.instructions) is not None:
+        content = xml.format_block(strip_invisible(instructions.text), strip_invisible(message.text))
+        return content, _channel_fields(message, sanitize_line(instructions.reply_via), single=single)
+    if message.kind == APPROVAL_KINDS[0] and message.intent == "request":
+        return _decision_request_text(message, tool_name(DECIDE_TOOL, runtime), single=single)
+    reply = tool_name(REPLY_TOOL, runtime)
+    route = {} if single else {"workspace_id": message.arrival_workspace_id}
+    route |= {"peer_id": message.peer_id, "activity_id": message.activity_id}
+    shown = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
+    due = "an answer is expected" if message.intent == "request" else "no answer is expected"
+    content = (
+        f"{plain_text(message)}\n\n"
+        f"[Molecule: {due}; the reply tool is {reply} ({shown}, text=…); "
+        f"without an answer, {tool_name(POP_TOOL, runtime)} acknowledges it.]"
+    )
+    return content, _channel_fields(message, reply, single=single)
+
+
+def _decision_request_text(message: InboxMessage, decide: str, *, single: bool) -> tuple[str, dict[str, str]]:
+    """The same of a message that asks for a decision, which no answer is."""
+    route = {"approval_id": message.approval_id, "revision": str(message.revision), "action_hash": message.action_hash}
+    shown = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
+    content = (
+        f"{plain_text(message)}\n\n[Molecule: a decision is expected; only {decide} gives it ({shown}, decision=…).]"
+    )
+    return content, _channel_fields(message, decide, single=single)
+
+
+def plain_text(message: InboxMessage) -> str:
+    """Who says what, without a word about the answer."""
+    return f"{_sender_line(message)}\n\n{sanitize(message.text)}{_files_line(message)}"
+
+
+def message_fields(message: InboxMessage) -> dict[str, str]:
+    """The facts beside it for a reader that has no tools."""
+    return _channel_fields(message, "", single=True)
+
+
+def _sender_line(message: InboxMessage) -> str:
+    if not message.peer_id:
+        sender = (
+            f"From the person {sanitize_line(message.user_name)}"
+            if message.user_name
+            else "From a person on the canvas"
+        )
+    else:
+        name = sanitize_line(message.peer_name) or "unnamed"
+        role = f" ({sanitize_line(message.peer_role)})" if message.peer_role else ""
+        sender = f"From the peer agent {name}{role}, workspace {sanitize_line(message.peer_id)}"
+    return f"{sender}:" + (" (shown before and not acknowledged)" if message.redelivered else "")
+
+
+def _files_line(message: InboxMessage) -> str:
+    names = _attachment_names(message)
+    return f"\n\nFiles: {names}" if names else ""
+
+
+def _attachment_names(message: InboxMessage) -> str:
+    return ", ".join(sanitize_line(str(each.get("name") or each.get("uri") or "file")) for each in message.attachments)
+
+
+def _channel_fields(message: InboxMessage, reply: str, *, single: bool) -> dict[str, str]:
+    """Never a key `source`: the host sets it itself, and would then say it twice."""
+    fields = {
+        "kind": message.kind,
+        "arrival_workspace_id": "" if single else message.arrival_workspace_id,
+        "peer_id": message.peer_id,
+        "peer_name": message.peer_name,
+        "peer_role": message.peer_role,
+        "user_name": message.user_name,
+        "method": message.method,
+        "intent": message.intent,
+        "activity_id": message.activity_id,
+        "delegation_id": message.delegation_id,
+        "approval_id": message.approval_id,
+        "revision": str(message.revision or ""),
+        "action_hash": message.action_hash,
+        "ts": message.created_at,
+        "attempt": str(message.attempt),
+        "reply_tool": reply,
+    }
+    if (instructions := message.instructions) is not None:
+        fields |= {"reply_handle": instructions.reply_handle, "attachments": _attachment_names(message)}
+        fields["redelivered"] = "true" if message.redelivered else ""
+    needed = ("peer_id", "activity_id")
+    return {name: sanitize_line(value) for name, value in fields.items() if value or name in needed}

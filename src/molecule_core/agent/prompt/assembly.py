@@ -1,0 +1,236 @@
+"""A system prompt: six parts, from what is most an agent's own to what is everybody's. Pure: gathered inputs in,
+sections out; the same inputs give the same bytes.
+
+1 prompt files, 2 parent context, 3 platform rules (rules, team, approvals, tools), 4 skills, 5 peers, 6 what to do when
+a delegation fails. Above: rebuilding, the command line. Below: prompt_peers, prompt_words, the tools' documentation.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+
+from msgspec import Struct
+
+from molecule_core.agent.prompt import texts as words
+from molecule_core.agent.prompt.home import Home, HomeFile
+from molecule_core.agent.prompt.peers import (
+    LEVEL_SOME,
+    PEER_END,
+    SEPARATOR,
+    SHORTENED_MARKS,
+    PeerBlock,
+    PeerChunk,
+    PromptPeer,
+    escape_fence,
+)
+from molecule_core.agent.sanitize import strip_invisible
+from molecule_core.tools import docs
+from molecule_core.tools.spec import Runtime, runtime_for_name, tool_name
+from molecule_core.wire.schemas.prompts import BuildTrigger, PromptBuild, PromptSection, estimate_tokens, hash_text
+
+_MAX_TITLE = 200
+# Names of a team that the coordinator's text lists; the others stand among the peers.
+_MAX_TEAM_NAMES = 20
+
+
+class PromptInputs(Struct, frozen=True, kw_only=True):
+    """All that a prompt is made of. `parent_files` is None without a parent, or if they could not be read; `peers`, if
+    it is not known who they are. `warnings`: what went wrong while this was gathered."""
+
+    home: Home
+    workspace_id: str = ""
+    parent_id: str | None = None
+    parent_files: tuple[HomeFile, ...] | None = None
+    peers: tuple[PromptPeer, ...] | None = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Prompt:
+    """A whole prompt. Nothing of it changes once it is made; `text`, `hash` and `sections` are made when asked for."""
+
+    def __init__(
+        self,
+        before: tuple[PromptSection, ...],
+        peers: "_PeerSections",
+        last: PromptSection,
+        *,
+        budget: int,
+        warnings: tuple[str, ...],
+    ) -> None:
+        self.budget = budget
+        self.warnings = warnings
+        self.tokens = sum(each.tokens for each in before) + peers.intro.tokens + peers.tokens + last.tokens
+        self._leading, self._peers, self._closing = before, peers, last
+
+    @cached_property
+    def text(self) -> str:
+        """What the model reads: the texts of all sections, an empty line between them."""
+        peers = [each.text for each in self._peers.chunks]
+        return SEPARATOR.join(
+            [*(each.text for each in self._leading), self._peers.intro.text, *peers, self._closing.text]
+        )
+
+    @cached_property
+    def hash(self) -> str:
+        """Equal if and only if the prompt is."""
+        hashes = [each.hash for each in (*self._leading, self._peers.intro, self._closing)]
+        return hashlib.sha256("".join(hashes).encode() + self._peers.digest).hexdigest()
+
+    @cached_property
+    def sections(self) -> list[PromptSection]:
+        """All of it in order; each peer is one."""
+        return [*self._leading, self._peers.intro, *self._peers.sections(), self._closing]
+
+    def build(self, trigger: BuildTrigger) -> PromptBuild:
+        """As it is told to the server."""
+        return PromptBuild(
+            sections=self.sections,
+            trigger=trigger,
+            hash=self.hash,
+            tokens=self.tokens,
+            budget=self.budget,
+            warnings=[each[:500] for each in self.warnings],
+        )
+
+
+class _PeerSections(Struct, frozen=True):
+    """The peers as they were when a prompt was made."""
+
+    intro: PromptSection
+    chunks: tuple[PeerChunk, ...] = ()
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """All of them."""
+        return SEPARATOR.join([each.text for each in self.chunks])
+
+    @property
+    def digest(self) -> bytes:
+        """Names their text."""
+        return b"".join([each.digest for each in self.chunks])
+
+    def sections(self) -> Iterator[PromptSection]:
+        mark = self.intro.shortened
+        whole = self.text
+        # No peer's text holds the end of one, so it can be cut there.
+        for each in whole.removesuffix(PEER_END).split(PEER_END + SEPARATOR) if whole else ():
+            head, name = each.split("\n", 2)[:2]
+            id_ = head.split('"')[1]
+            yield make_section(5, "peer", name.removeprefix("name: "), f"workspace:{id_}", each + PEER_END, mark)
+
+
+class PromptAssembler:
+    """Puts prompts together, and keeps what stays: one peer that changes costs little, whatever their number."""
+
+    def __init__(self, inputs: PromptInputs) -> None:
+        self._inputs = inputs
+        runtime = runtime_for_name(inputs.home.runtime)
+        self._runtime = runtime
+        self._leading = tuple(_leading_sections(inputs, runtime))
+        self._closing = make_section(6, "failures", "When a delegation fails", "molecule", words.DELEGATION_FAILED)
+        budget = inputs.home.budget
+        own = sum(each.tokens for each in self._leading) + self._closing.tokens
+        capacity = budget - own - estimate_tokens(1200)  # the intro with its longest note
+        self._peer_block = None if inputs.peers is None else PeerBlock(inputs.peers, capacity)
+        warnings = (*inputs.home.warnings, *inputs.warnings)
+        if capacity < 0:
+            warnings += (f"the agent's own files take {own} of {budget} tokens: peers are left out, nothing else is",)
+        self._warnings = warnings
+
+    def update_peer(self, peer: PromptPeer) -> bool:
+        """A peer says other things of itself now. False: it is none of these; gather anew."""
+        return self._peer_block is not None and self._peer_block.update_peer(peer)
+
+    def build_prompt(self, warnings: tuple[str, ...] = ()) -> Prompt:
+        """The prompt as it is now. `warnings`: what went wrong beside it."""
+        budget, warnings = self._inputs.home.budget, (*self._warnings, *warnings)
+        return Prompt(self._leading, self._peer_sections(), self._closing, budget=budget, warnings=warnings)
+
+    def _peer_sections(self) -> _PeerSections:
+        block = self._peer_block
+        if not block:
+            text = words.PEERS_UNKNOWN if block is None else words.NO_PEERS
+            return _PeerSections(_peers_intro(text.format(list=tool_name("list_peers", self._runtime)), None))
+        budget = self._inputs.home.budget
+        text, mark = _intro_for_level(block.level, block.shown, len(block), budget, self._runtime)
+        return _PeerSections(_peers_intro(text, mark), block.chunks, block.tokens)
+
+
+def assemble_prompt(inputs: PromptInputs) -> Prompt:
+    """The prompt of these inputs."""
+    return PromptAssembler(inputs).build_prompt()
+
+
+def make_section(
+    part: int, kind: str, title: str, source: str, text: str, shortened: str | None = None
+) -> PromptSection:
+    """A section with its size."""
+    size = len(text.encode())
+    return PromptSection(
+        part=part,
+        kind=kind,
+        title=escape_fence(title, _MAX_TITLE),
+        source=source[:500],
+        text=text,
+        bytes=size,
+        tokens=estimate_tokens(size),
+        hash=hash_text(text),
+        shortened=shortened,
+    )
+
+
+@lru_cache(64)
+def _peers_intro(text: str, shortened: str | None) -> PromptSection:
+    return make_section(5, "peers", "Available workspaces", "molecule", text, shortened)
+
+
+@lru_cache(64)
+def _intro_for_level(level: int, shown: int, count: int, budget: int, runtime: Runtime) -> tuple[str, str | None]:
+    mark = SHORTENED_MARKS[level]
+    if level == LEVEL_SOME:
+        mark = f"{mark}; {count - shown} of {count} workspaces"
+    return words.peers_intro(level, shown=shown, count=count, budget=budget, runtime=runtime), mark
+
+
+# -- parts one to four -------------------------------------------------------------------------------------------------
+
+
+def _leading_sections(inputs: PromptInputs, runtime: Runtime) -> Iterator[PromptSection]:
+    home = inputs.home
+    for each in home.prompts:
+        yield make_section(1, "prompt", each.path, f"file:{each.path}", each.text)
+    yield from _parent_sections(inputs)
+    for each in home.rules:
+        yield make_section(3, "rules", each.path, f"file:{each.path}", each.text)
+    team = [each for each in inputs.peers or () if each.is_child]
+    if team:
+        names = ", ".join(escape_fence(each.name, 120) or each.id for each in team[:_MAX_TEAM_NAMES])
+        names += f" and {len(team) - _MAX_TEAM_NAMES} more" if len(team) > _MAX_TEAM_NAMES else ""
+        yield make_section(3, "coordinator", "Your team", "molecule", words.COORDINATOR.format(names=names))
+    if home.approval_rules:
+        yield make_section(
+            3, "approvals", "What needs approval", "file:config.yaml", words.approval_text(home.approval_rules)
+        )
+    if home.has_tools:
+        yield _tools_section(runtime, home.tool_names)
+    for skill in home.skills:
+        text = f"## Skill: {skill.name}\n\n{skill.body}\n\nIts files are in {skill.folder}."
+        yield make_section(4, "skill", skill.name, f"skill:{skill.name}", text)
+
+
+def _parent_sections(inputs: PromptInputs) -> Iterator[PromptSection]:
+    """One section a file, under one heading."""
+    source, head = f"workspace:{inputs.parent_id}", words.PARENT + SEPARATOR
+    for each in inputs.parent_files or ():
+        name = escape_fence(each.path, _MAX_TITLE)
+        yield make_section(
+            2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{words.code_fence(strip_invisible(each.text))}"
+        )
+        head = ""
+
+
+@lru_cache(8)
+def _tools_section(runtime: Runtime, only: tuple[str, ...] | None) -> PromptSection:
+    text = f"{docs.messaging_docs(runtime, only)}\n{docs.inbox_and_memory_docs(runtime, only)}".strip()
+    return make_section(3, "tools", "Tools", "molecule", text)

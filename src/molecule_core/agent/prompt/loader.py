@@ -1,0 +1,119 @@
+"""What a prompt needs of the server: who the agent is, what its parent shares, whom it may talk to. Each question is
+authenticated and bounded in time; what fails costs its own part and is told, never more.
+
+Above: rebuilding, the command line. Below: client.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from molecule_core.agent.prompt.assembly import PromptInputs
+from molecule_core.agent.prompt.home import Home, HomeFile
+from molecule_core.agent.prompt.peers import peer_from_row
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.common.clock import Clock
+from molecule_core.tools.runners.requester import Requester
+from molecule_core.wire.schemas.prompts import PromptBuild, SharedContext
+
+REQUEST_SECONDS = 5.0
+"""A server that has not answered after so long is gone without, this time."""
+_SHARED_PATH = "shared-context"
+# What is wrong with a request itself stays wrong; who may ask, and how often, can change.
+_FINAL_STATUSES = (400, 413, 422)
+
+
+class PromptServerError(Exception):
+    """The server did not do as it was asked; the text is one line that says why. `final`: the same would be refused
+    again, whenever it is asked."""
+
+    def __init__(self, reason: str, *, final: bool = False) -> None:
+        self.is_final = final
+        super().__init__(reason)
+
+
+class PromptLoader:
+    """Asks one server as one workspace. `api`: makes one request, as a client does."""
+
+    def __init__(self, api: Requester, workspace_id: str, *, clock: Clock, seconds: float = REQUEST_SECONDS) -> None:
+        self._api = api
+        self.workspace_id = workspace_id
+        self._path = f"/workspaces/{workspace_id}"
+        self._clock = clock
+        self._seconds = seconds
+
+    async def load_inputs(self, home: Home) -> PromptInputs:
+        """All inputs of a prompt, as they are now. Never fails: what is not known stands in `warnings`."""
+        warnings: list[str] = []
+        own, rows = await asyncio.gather(
+            self._fetch_or_warn(self._path, "who you are", warnings),
+            self._fetch_or_warn(f"/registry/{self.workspace_id}/peers", "whom you may talk to", warnings),
+        )
+        parent_id = own.get("parent_id") if isinstance(own, dict) else None
+        parent_id = parent_id if isinstance(parent_id, str) and parent_id else None
+        peers = None
+        if isinstance(rows, list):
+            found = (peer_from_row(each, self.workspace_id) for each in rows)
+            peers = tuple(each for each in found if each is not None)
+        return PromptInputs(
+            home=home,
+            workspace_id=self.workspace_id,
+            parent_id=parent_id,
+            parent_files=await self._parent_files(parent_id, warnings) if parent_id else None,
+            peers=peers,
+            warnings=tuple(warnings),
+        )
+
+    async def _parent_files(self, parent_id: str, warnings: list[str]) -> tuple[HomeFile, ...] | None:
+        response = await self._fetch_or_warn(
+            f"/workspaces/{parent_id}/{_SHARED_PATH}", "what your parent shares", warnings
+        )
+        if response is None:
+            return None
+        try:
+            shared = msgspec.convert(response, SharedContext)
+        except msgspec.ValidationError:
+            warnings.append("what your parent shares is not known: its answer cannot be read")
+            return None
+        return tuple(HomeFile(each.path, each.content) for each in shared.files)
+
+    async def _fetch_or_warn(self, path: str, what: str, warnings: list[str]) -> Any:
+        try:
+            return await self._request("GET", path)
+        except PromptServerError as error:
+            warnings.append(f"{what} is not known: {error}")
+            return None
+
+    async def upload_shared_files(self, home: Home) -> None:
+        """Uploads what the home says is to be shared with children. Raises Failed."""
+        if home.shared is not None:
+            files = [{"path": each.path, "content": each.text} for each in home.shared]
+            await self._request("PUT", f"{self._path}/{_SHARED_PATH}", files)
+
+    async def report_prompt(self, build: PromptBuild) -> None:
+        """Tells the server which prompt the agent has now. Raises Failed."""
+        await self._request("PUT", f"{self._path}/prompt", msgspec.to_builtins(build))
+
+    async def reported_prompt(self) -> Any:
+        """The prompt that the server was told last; None if it was told none. Raises Failed."""
+        try:
+            return await self._request("GET", f"{self._path}/prompt")
+        except PromptServerError as error:
+            if isinstance(error.__cause__, ApiError) and error.__cause__.code == "no_prompt_yet":
+                return None
+            raise
+
+    async def _request(self, method: str, path: str, body: Any = None) -> Any:
+        pending = asyncio.ensure_future(self._api.call(method, path, body=body))
+        try:
+            if not await self._clock.wait(pending, self._seconds):
+                raise PromptServerError(f"no answer within {self._seconds:g} seconds")
+            return pending.result()
+        except ApiError as error:
+            raise PromptServerError(sanitize_line(str(error), 300), final=error.status in _FINAL_STATUSES) from error
+        except NoAnswerError as error:
+            raise PromptServerError(f"the server cannot be reached ({sanitize_line(str(error), 200)})") from error
+        finally:
+            pending.cancel()

@@ -1,0 +1,113 @@
+"""Reads files below one folder and nowhere else: no way up, no link, no device, no more bytes than asked for.
+
+Each part of a path is opened below the one before, so that nothing can be exchanged for a link between a look and a
+read. Above: home, skills. Below: the disk.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # control: no-link-in-path
+# Not blocking: a pipe in the place of a file must not hang who opens it.
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_PARTS, _MAX_NAME = 16, 255
+_REASONS = {
+    errno.ENOENT: "it is not there",
+    errno.ELOOP: "it is a link",
+    errno.ENOTDIR: "a part of its path is no folder",
+}
+
+
+class UnreadableFileError(Exception):
+    """A file cannot be read; the text says why. `missing`: because it is not there."""
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        self.is_missing = missing
+        super().__init__(reason)
+
+
+def read_safe_file(root: Path, path: str, limit: int) -> str:
+    """The text of a file below a folder. Raises Unreadable."""
+    handle = _open_file(root, path)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFileError("it is no plain file")
+        data = b""
+        while len(data) <= limit and (more := os.read(handle, limit + 1 - len(data))):
+            data += more
+    except OSError as error:
+        raise UnreadableFileError(_error_reason(error)) from None
+    finally:
+        os.close(handle)
+    if len(data) > limit:
+        raise UnreadableFileError(f"it is larger than {limit} bytes")
+    try:
+        text = data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise UnreadableFileError("it is no text in UTF-8") from None
+    if "\x00" in text:
+        raise UnreadableFileError("it holds a NUL character; it is no text")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def list_folders(root: Path, path: str, limit: int) -> list[str]:
+    """The names of the folders in a folder below another, in order; none if it is not there. Raises Unreadable."""
+    try:
+        handle = _open_folder(root, _split_path(path))
+    except UnreadableFileError as error:
+        if error.is_missing:
+            return []
+        raise
+    try:
+        with os.scandir(handle) as entries:
+            found = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+    except OSError as error:
+        raise UnreadableFileError(_error_reason(error)) from None
+    finally:
+        os.close(handle)
+    if len(found) > limit:
+        raise UnreadableFileError(f"it holds more than {limit} folders")
+    return found
+
+
+def _open_file(root: Path, path: str) -> int:
+    *folders, name = _split_path(path)
+    parent = _open_folder(root, folders)
+    try:
+        return os.open(name, _FILE_FLAGS, dir_fd=parent)
+    except OSError as error:
+        raise UnreadableFileError(_error_reason(error), missing=error.errno == errno.ENOENT) from None
+    finally:
+        os.close(parent)
+
+
+def _open_folder(root: Path, parts: list[str]) -> int:
+    """An open folder. The root itself may be a link: a person names it."""
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts:
+            parent_handle, handle = handle, -1
+            try:
+                handle = os.open(part, _FOLDER_FLAGS, dir_fd=parent_handle)
+            finally:
+                os.close(parent_handle)
+    except OSError as error:
+        raise UnreadableFileError(_error_reason(error), missing=error.errno == errno.ENOENT) from None
+    return handle
+
+
+def _split_path(path: str) -> list[str]:
+    """Raises Unreadable if a path may lead anywhere else."""
+    parts = path.split("/")
+    wrong = any(each.strip() in ("", ".", "..") or len(each.encode(errors="replace")) > _MAX_NAME for each in parts)
+    # control: path-check
+    if wrong or len(parts) > _MAX_PARTS or "\\" in path or "\x00" in path or path.startswith("~"):
+        raise UnreadableFileError("its path is not one of names with / between them")
+    return parts
+
+
+def _error_reason(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0, os.strerror(error.errno or 0))

@@ -1,0 +1,72 @@
+"""Skills in the Agent Skills format: a folder with SKILL.md, whose front matter names and describes it, and what it
+needs beside it.
+
+Above: home. Below: own_files, plain_yaml.
+"""
+
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from molecule_core.agent.prompt.safe_files import UnreadableFileError, read_safe_file
+from molecule_core.agent.prompt.safe_yaml import InvalidYamlError, read_yaml
+from molecule_core.agent.sanitize import sanitize_line, strip_invisible
+
+SKILLS_FOLDER, SKILL_FILE = "skills", "SKILL.md"
+MAX_SKILLS = 100
+MAX_SKILL_BYTES = 64 << 10
+"""One SKILL.md."""
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 64, 1024
+_FENCE = "---"
+
+
+class Skill(Struct, frozen=True, kw_only=True):
+    """One skill. `folder`: where its files are, below the home; `body`: what it teaches, without the front matter."""
+
+    name: str
+    description: str
+    body: str
+    folder: str
+
+
+class InvalidSkillError(Exception):
+    """A skill is left out; the text is one line that says why."""
+
+
+def load_skill(home: Path, name: str) -> Skill:
+    """The skill of a folder below `skills/`. Raises BadSkill."""
+    shown = sanitize_line(name, _LONGEST_NAME)
+    if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        raise InvalidSkillError(f"skill {shown!r}: a skill's folder is named with a-z, 0-9 and single hyphens")
+    folder = f"{SKILLS_FOLDER}/{name}"
+    try:
+        head, body = _split_front_matter(read_safe_file(home, f"{folder}/{SKILL_FILE}", MAX_SKILL_BYTES))
+        fields = read_yaml(head)
+    except (UnreadableFileError, InvalidYamlError) as error:
+        raise InvalidSkillError(f"skill {shown!r}: {folder}/{SKILL_FILE}: {error}") from None
+    given, description = fields.get("name"), fields.get("description")
+    if given != name:
+        raise InvalidSkillError(f"skill {shown!r}: name in its front matter is not that of its folder")
+    if not isinstance(description, str) or not description.strip() or len(description) > _LONGEST_DESCRIPTION:
+        raise InvalidSkillError(
+            f"skill {shown!r}: description in its front matter has 1 to {_LONGEST_DESCRIPTION} characters"
+        )
+    return Skill(
+        name=name,
+        description=sanitize_line(description, _LONGEST_DESCRIPTION),
+        body=strip_invisible(body).strip(),
+        folder=folder,
+    )
+
+
+def _split_front_matter(text: str) -> tuple[str, str]:
+    """Front matter and body. Raises BadYaml."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        raise InvalidYamlError(f"it does not begin with a line {_FENCE} and its front matter")
+    for number, each in enumerate(lines[1:], 1):
+        if each.rstrip() == _FENCE:
+            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :])
+    raise InvalidYamlError(f"its front matter has no end: a line {_FENCE}")

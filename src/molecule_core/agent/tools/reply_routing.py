@@ -1,0 +1,147 @@
+"""Where an answer goes: decided before anything is sent. Pure.
+
+Above: verbs. Below: the inbox.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from molecule_core.agent.mailbox.inbox import InboxEntry, MergedInbox, MessageOrigin
+from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.tools.spec import ToolError
+from molecule_core.wire.schemas.inbox import InboxMessage
+
+_MAX_SHOWN = 20
+
+
+class ReplyTarget(Struct, frozen=True):
+    """Where an answer goes; `entry`: the message that it answers, if that waits here. An empty workspace: the caller's
+    only one."""
+
+    workspace_id: str
+    peer_id: str
+    entry: InboxEntry | None = None
+
+
+def make_origin(workspace_id: str, peer_id: str) -> MessageOrigin:
+    """A conversation: a seat, and who is at the other end."""
+    return MessageOrigin(workspace_id, peer_id)
+
+
+def resolve_target(
+    inbox: MergedInbox, *, workspace_id: str, peer_id: str, activity_id: str, single: bool
+) -> ReplyTarget:
+    """Who is meant by what a call names, and by what waits. Raises ToolError with the choices if that is not one."""
+    if activity_id:
+        return _target_of_message(inbox, workspace_id, peer_id, activity_id, single)
+    if peer_id:
+        return _target_of_peer(inbox, workspace_id, peer_id, single)
+    return _target_of_waiting(inbox, workspace_id, single)
+
+
+def _target_of_message(
+    inbox: MergedInbox, workspace_id: str, peer_id: str, activity_id: str, single: bool
+) -> ReplyTarget:
+    entries = inbox.find_entries(activity_id)
+    origins = [entry.origin for entry in entries] or inbox.handled_origins(activity_id)
+    if not origins:
+        return ReplyTarget(workspace_id, peer_id)
+    if workspace_id:
+        here = [each for each in origins if each.workspace_id == workspace_id]  # control: named-seat-asked
+        if not here:
+            workspace_ids = ", ".join(each.workspace_id for each in origins)
+            raise _reply_error(
+                f"message {sanitize_line(activity_id)} came to workspace {workspace_ids}, not to {sanitize_line(workspace_id)}. Answer from "
+                "where it came to.",
+                "wrong_workspace",
+            )
+        origins = here
+    if len(origins) > 1:
+        raise _ambiguous_error(entries, single)
+    (message_origin,) = origins
+    if peer_id and peer_id != message_origin.peer_id:
+        sender = f"peer {message_origin.peer_id}" if message_origin.peer_id else "a person (leave peer_id empty)"
+        raise _reply_error(
+            f"message {sanitize_line(activity_id)} is from {sender}, not from {sanitize_line(peer_id)}.", "wrong_peer"
+        )
+    entry = next((each for each in entries if each.origin == message_origin), None)
+    return ReplyTarget(message_origin.workspace_id, message_origin.peer_id, entry)
+
+
+def _target_of_peer(inbox: MergedInbox, workspace_id: str, peer_id: str, single: bool) -> ReplyTarget:
+    """A peer is named: a peer that has written to several workspaces is not one place."""
+    if workspace_id or single:
+        return ReplyTarget(workspace_id, peer_id)
+    entries = [each for each in inbox.entries() if each.message.peer_id == peer_id]
+    return ReplyTarget(_one_workspace(entries, single), peer_id)
+
+
+def _target_of_waiting(inbox: MergedInbox, workspace_id: str, single: bool) -> ReplyTarget:
+    """No peer is named. A workspace without a peer means its person, but not if only peers have written: an answer to
+    one of them would stand before the person. Nothing at all means what waits, if that is one conversation."""
+    waiting = [each for each in inbox.entries() if workspace_id in ("", each.message.arrival_workspace_id)]
+    origins = _distinct_origins(waiting)
+    if not origins:
+        return ReplyTarget(workspace_id, "")
+    if len(origins) == 1 and not workspace_id:  # control: single-origin
+        return ReplyTarget(origins[0].workspace_id, origins[0].peer_id)
+    persons = [each for each in origins if not each.peer_id]
+    if (workspace_id or single) and len(persons) == 1:
+        return ReplyTarget(persons[0].workspace_id, "")
+    raise _ambiguous_error(waiting, single)
+
+
+def _one_workspace(entries: Sequence[InboxEntry], single: bool) -> str:
+    workspace_ids = list(dict.fromkeys(each.message.arrival_workspace_id for each in entries))
+    if len(workspace_ids) > 1:
+        raise _ambiguous_error(entries, single)
+    return workspace_ids[0] if workspace_ids else ""
+
+
+def _distinct_origins(entries: Sequence[InboxEntry]) -> list[MessageOrigin]:
+    return list(dict.fromkeys(each.origin for each in entries))
+
+
+def _ambiguous_error(entries: Sequence[InboxEntry], single: bool) -> ToolError:
+    shown = "\n".join(f"- {describe_choice(each.message, single=single)}" for each in entries[:_MAX_SHOWN])
+    more = f"\n- and {len(entries) - _MAX_SHOWN} more" if len(entries) > _MAX_SHOWN else ""
+    named = "activity_id" if single else "activity_id, or workspace_id and peer_id"
+    return _reply_error(
+        f"which message do you answer? Nothing was sent. Name {named} of one of these (to write to the person of a "
+        f"workspace without answering, use send_message_to_user):\n{shown}{more}",
+        "",
+    )
+
+
+def workspace_of_handle(handle: str, known: Mapping[str, str], named: str) -> str:
+    """The seat whose message a handle names; empty if no message with it was seen here. `known`: what the inbox has of
+    that handle, workspace -> activity id. Raises ToolError if the seat that a call names is another one, or if several
+    are possible."""
+    if named and known and named not in known:
+        raise _reply_error(
+            f"the handle {sanitize_line(handle, 64)} belongs to a message to workspace {', '.join(known)}, not to "
+            f"{sanitize_line(named, 64)}. Leave via_workspace out.",
+            "wrong_workspace",
+        )
+    if named or len(known) <= 1:
+        return named or "".join(known)
+    raise _reply_error(
+        f"the handle {sanitize_line(handle, 64)} names a message in several of your workspaces: {', '.join(known)}. Say which "
+        "one with via_workspace.",
+        "ambiguous_workspace",
+    )
+
+
+def describe_choice(message: InboxMessage, *, single: bool) -> str:
+    """A message as one of several that may be meant."""
+    where = "" if single else f"workspace_id={message.arrival_workspace_id} "
+    sender = message.peer_name or message.user_name or "a person"
+    return (
+        f"activity_id={message.activity_id} {where}peer_id={message.peer_id or '(empty)'} "
+        f"from {sanitize_line(sender, 60)}: {sanitize_line(message.text, 80)}"
+    )
+
+
+def _reply_error(text: str, code: str) -> ToolError:
+    return ToolError(text, code or "ambiguous_reply")

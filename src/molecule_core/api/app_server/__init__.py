@@ -1,0 +1,1 @@
+"""Threads in the app-server protocol, over a WebSocket."""

@@ -1,0 +1,1 @@
+"""REST routes of approvals, and the gate that requires them."""

@@ -1,0 +1,484 @@
+"""Approvals over REST: to ask for leave, to decide, to use; and to say what needs leave, or is decided alone."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from molecule_core.access.model import CredentialKind as Credential
+from molecule_core.access.model import Role
+from molecule_core.api.approvals.policies import clean_grants, clean_rules
+from molecule_core.api.http.auth import Authenticator
+from molecule_core.api.http.query_parameters import (
+    AFTER,
+    BEFORE,
+    LIMIT,
+    WAIT,
+    enum_param,
+    int_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+    string_param,
+)
+from molecule_core.api.http.rate_limits import SEND_RATE
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.messages.send import idempotency_key_of
+from molecule_core.approvals import rules
+from molecule_core.approvals.model import (
+    Approval,
+    ApprovalRequest,
+    DecisionInput,
+    DecisionKind,
+    DecisionRequest,
+    PartyKind,
+)
+from molecule_core.approvals.reader import ORG_STATES, STATES, ApprovalReader
+from molecule_core.approvals.writer import ApprovalWriter
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import InvalidField, NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import is_valid_client_id, truncate_line, validate_line
+from molecule_core.org.reader import OrgReader
+from molecule_core.threads.reader import ThreadReader
+from molecule_core.wire.schemas.approvals import (
+    ApprovalAuthority,
+    ApprovalItem,
+    ApprovalPage,
+    ApprovalRuleSet,
+    Party,
+    PolicyReason,
+    UseApprovalResponse,
+)
+
+_SESSION_PREFIX_LENGTH = 10
+_DECISIONS = {
+    **{each.value: each for each in DecisionKind},
+    "approved": DecisionKind.APPROVE,
+    "denied": DecisionKind.DENY,
+}
+_ROLES = ("requester", "holder", "any")
+_ORG_PARAM = string_param("org", "Which organisation, for the admin.")
+_MAX_SECONDS = 1 << 31
+
+
+class AskApprovalBody(Struct):
+    """What a workspace wants to be allowed. `context` is another name of `details`; `expires_in`: seconds; `source`: on
+    which way its agent asks, as the agent itself says. `thread_id`: the thread of the workspace in which it asks."""
+
+    action: str
+    reason: str = ""
+    details: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    cost: Annotated[float, Meta(ge=0)] | None = None
+    expires_in: Annotated[int, Meta(ge=1, lt=_MAX_SECONDS)] | None = None
+    task_id: str | None = None
+    thread_id: str | None = None
+    source: Literal["api", "tool", "relay", "a2a", "thread"] = "api"
+
+
+class DecideApprovalBody(Struct):
+    """A decision: approve (approved), deny (denied), escalate or more_info. `revision` and `action_hash`: of what was
+    shown; what has changed since it was first asked for is approved only with one of them. `details`: approved with
+    these instead. `holder`: of a person who passes it on, whose turn it was (a workspace_id); without it, to do so
+    twice is to do so once."""
+
+    decision: str
+    revision: int | None = None
+    action_hash: str | None = None
+    note: str = ""
+    details: dict[str, Any] | None = None
+    holder: str | None = None
+
+
+class AnswerApprovalBody(Struct):
+    """What the requester says to a question. `details`: it asks for this now."""
+
+    text: str
+    details: dict[str, Any] | None = None
+
+
+class WithdrawApprovalBody(Struct):
+    """Why it is not wanted any more."""
+
+    note: str = ""
+
+
+class UseApprovalBody(Struct):
+    """What is about to be done."""
+
+    action_hash: str
+
+
+class ApprovalRoutes:
+    """The routes of approvals."""
+
+    def __init__(
+        self,
+        writer: ApprovalWriter,
+        reader: ApprovalReader,
+        threads: ThreadReader,
+        org: OrgReader,
+        authenticator: Authenticator,
+        *,
+        limits: Limits,
+    ) -> None:
+        self._threads = threads
+        self._writer = writer
+        self._reader = reader
+        self._org = org
+        self._authenticator = authenticator
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        all_path = "/workspaces/{id}/approvals"
+        one, item = f"{all_path}/{{approval_id}}", ApprovalItem
+        own_agent, viewer = (
+            AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN),
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER),
+        )
+        # A workspace may name the requester's id or its own; which it may decide about, says the approval.
+        decides, own = (
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR),
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
+        )
+        sets = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        rules_list, alone = "/workspaces/{id}/approval-rules", "/workspaces/{id}/standing-authority"
+        of_one = query_params(
+            LIMIT,
+            BEFORE,
+            enum_param("role", "What the workspace is to them; requester if left out.", _ROLES),
+            enum_param("state", "How they stand.", STATES),
+        )
+        waits = query_params(WAIT, int_param("seq", "Wait for a change after this one."))
+        waiting = query_params(LIMIT, AFTER, _ORG_PARAM)
+        of_all = query_params(LIMIT, BEFORE, _ORG_PARAM, enum_param("state", "How they stand.", ORG_STATES))
+        return [
+            Route(
+                "POST",
+                all_path,
+                self.request_approval,
+                own_agent,
+                "Ask for leave",
+                AskApprovalBody,
+                item,
+                201,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "GET",
+                all_path,
+                self.list_approvals,
+                viewer,
+                "What was asked for, or is to be decided",
+                None,
+                ApprovalPage,
+                query=of_one,
+            ),
+            Route("GET", one, self.get_approval, viewer, "One approval", None, item, query=waits),
+            Route("POST", f"{one}/decide", self.decide_approval, decides, "Decide", DecideApprovalBody, item),
+            Route(
+                "POST",
+                f"{one}/answer",
+                self.answer_question,
+                own_agent,
+                "Answer a question about it",
+                AnswerApprovalBody,
+                item,
+            ),
+            Route(
+                "POST",
+                f"{one}/withdraw",
+                self.withdraw_approval,
+                own,
+                "Take a request back",
+                WithdrawApprovalBody,
+                item,
+                body_optional=True,
+            ),
+            Route(
+                "POST",
+                f"{one}/use",
+                self.use_approval,
+                own_agent,
+                "Use an approval, once",
+                UseApprovalBody,
+                UseApprovalResponse,
+            ),
+            Route(
+                "GET",
+                "/approvals/pending",
+                self.list_pending,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "What waits",
+                None,
+                ApprovalPage,
+                query=waiting,
+            ),
+            Route(
+                "GET",
+                "/approvals",
+                self.list_org_approvals,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "All of an organisation",
+                None,
+                ApprovalPage,
+                query=of_all,
+            ),
+            Route("GET", rules_list, self.get_rules, viewer, "What needs leave", None, ApprovalRuleSet),
+            Route("PUT", rules_list, self.set_rules, sets, "Say what needs leave", ApprovalRuleSet, ApprovalRuleSet),
+            Route("GET", alone, self.get_authority, viewer, "What it decides by itself", None, ApprovalAuthority),
+            Route(
+                "PUT",
+                alone,
+                self.set_authority,
+                sets,
+                "Say what it decides by itself",
+                ApprovalAuthority,
+                ApprovalAuthority,
+            ),
+        ]
+
+    # -- the requester -------------------------------------------------------------------------------------------------
+
+    async def request_approval(self, request: Request) -> Response:
+        """Asks the workspace above for leave, and so on up to a person. The same under the same Idempotency-Key is the
+        first one. It may be decided in the answer already, by somebody's standing authority."""
+        body, own = request.parse_body(AskApprovalBody), request.workspace
+        if body.details is not None and body.context is not None:
+            raise InvalidField(reason="context is another name of details: send one of them")
+        action = validate_line(body.action, self._limits.short_text_length, "action")
+        if not action:
+            raise InvalidField(reason="action is empty; say what is to be done")
+        if action.startswith(rules.tool_action("")):
+            raise InvalidField(reason="actions that begin with tool: are the server's own; call the tool instead")
+        if body.task_id is not None and not is_valid_client_id(body.task_id, self._limits.id_length):
+            raise InvalidField(reason="task_id must be an id")
+        await self._check_thread(body.thread_id, own.id)
+        used_before = await self._reader.was_used_before(own.id, action)
+        rule = rules.matching_rule(self._reader.policies_of(own.id).rules, action, body.cost, used_before=used_before)
+        result = await self._writer.request(
+            ApprovalRequest(
+                workspace_id=own.id,
+                action=action,
+                reason=self._shorten_text(body.reason),
+                details=self._checked_details(body.details or body.context) or {},
+                cost=body.cost,
+                expires_in=body.expires_in,
+                task_id=body.task_id,
+                thread_id=body.thread_id,
+                source=body.source,
+                key=idempotency_key_of(request, self._limits),  # control: approval-key
+                risk=rules.risk_notes(body.cost, used_before=used_before),
+                policy=() if rule is None else (PolicyReason("rule", rules.rule_text(rule)),),
+            )
+        )
+        return json_response(self._reader.to_item(result.row), 200 if result.is_duplicate else 201)
+
+    async def _check_thread(self, thread_id: str | None, workspace_id: str) -> None:
+        """Leave is asked for in a thread of one's own. Raises InvalidField."""
+        if thread_id is None:
+            return
+        thread = await self._threads.find_thread(thread_id)
+        if thread is None or thread.workspace_id != workspace_id:
+            raise InvalidField(reason="thread_id must be a thread of this workspace")
+
+    async def answer_question(self, request: Request) -> Response:
+        """The requester says more: the revision rises, and it goes back to who asked."""
+        body = request.parse_body(AnswerApprovalBody)
+        text = self._shorten_text(body.text)
+        if not text.strip():
+            raise InvalidField(reason="text is empty; answer the question")
+        row = await self._own_approval(request)
+        changed = await self._writer.answer_question(
+            row, self._acting_party(request), text, self._checked_details(body.details)
+        )
+        return json_response(self._reader.to_item(changed))
+
+    async def withdraw_approval(self, request: Request) -> Response:
+        """It is not wanted any more. Again changes nothing."""
+        note = self._shorten_text(request.parse_body(WithdrawApprovalBody).note)
+        row = await self._writer.withdraw(await self._own_approval(request), self._acting_party(request), note)
+        return json_response(self._reader.to_item(row))
+
+    async def use_approval(self, request: Request) -> Response:
+        """Right before the action: 200 once, for exactly the action that was approved; again for the same use, which
+        has the same Idempotency-Key."""
+        submitted, key = request.parse_body(UseApprovalBody), idempotency_key_of(request, self._limits)
+        # No client can give a request this name: an approval may be asked for under the same key as it is used.
+        name = None if key is None else f"use/{key}"
+        row = await self._writer.use(await self._own_approval(request), submitted.action_hash, name)
+        return json_response(UseApprovalResponse(row.id, to_rfc3339(row.used_at or 0)))
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    async def decide_approval(self, request: Request) -> Response:
+        """The holder decides, or a person (owner or operator). The first decision holds; the same by the same again is
+        the same answer. The path names the requester, or who decides."""
+        body = request.parse_body(DecideApprovalBody)
+        decision = _DECISIONS.get(body.decision)
+        if decision is None:
+            raise InvalidField(reason=f"decision must be one of {', '.join(_DECISIONS)}")
+        if body.details is not None and decision is not DecisionKind.APPROVE:
+            raise InvalidField(reason="details can be changed only by approving with them")
+        note = self._shorten_text(body.note)
+        if decision is DecisionKind.MORE_INFO and not note.strip():
+            raise InvalidField(reason="note is empty; say in it what you want to know")
+        row = await self._visible_approval(request)
+        session = self._authenticator.credential_hash(request.headers)[:_SESSION_PREFIX_LENGTH]
+        submitted = DecisionRequest(decision, body.revision, body.action_hash, body.holder)
+        details = self._checked_details(body.details)
+        decided = await self._writer.decide(
+            row,
+            DecisionInput(
+                request=submitted, by=self._acting_party(request), note=note, details=details, session=session
+            ),
+        )
+        return json_response(self._reader.to_item(decided))
+
+    async def list_pending(self, request: Request) -> Response:
+        """What is not decided in an organisation, the oldest first; `after` (an approval_id) pages on. `for_person`:
+        it waits for a person."""
+        query = request.query_params()
+        org_id = self._requested_org(request, query)
+        count, cursor = self._page_size(query), read_text_param(query, "after")
+        after = None if cursor is None else await self._reader.get_approval(org_id, cursor)
+        return self._page_response(await self._reader.list_open(org_id, after, count + 1), count)
+
+    async def list_org_approvals(self, request: Request) -> Response:
+        """Of a whole organisation, the newest first. `state`: a status, open, or decided; `before` (an approval_id)
+        pages back."""
+        query, state = request.query_params(), read_text_param(request.query_params(), "state")
+        org_id = self._requested_org(request, query)
+        if state is not None and state not in ORG_STATES:
+            raise InvalidField(reason=f"state must be one of {', '.join(ORG_STATES)}")
+        count, cursor = self._page_size(query), read_text_param(query, "before")
+        before = None if cursor is None else await self._reader.get_approval(org_id, cursor)
+        return self._page_response(await self._reader.list_of_org(org_id, state, before, count + 1), count)
+
+    def _requested_org(self, request: Request, query: dict[str, str]) -> str:
+        """The organisation that is asked about, if the caller belongs to it. Raises NotFound."""
+        caller = request.caller
+        org_id = read_text_param(query, "org") or caller.org_id or self._org.orgs()[0].id
+        is_its = caller.kind is Credential.ADMIN or caller.org_id == org_id
+        if not is_its or self._org.find_org(org_id) is None:
+            raise NotFound(what="organisation")
+        return org_id
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def list_approvals(self, request: Request) -> Response:
+        """Newest first. `role`: requester (if left out), holder (what it was asked to decide), or any; `state`: a
+        status, or open; `before` (an approval_id) pages back."""
+        query, own = request.query_params(), request.workspace
+        role, state = read_text_param(query, "role") or _ROLES[0], read_text_param(query, "state")
+        if role not in _ROLES:
+            raise InvalidField(reason=f"role must be one of {', '.join(_ROLES)}")
+        if state is not None and state not in STATES:
+            raise InvalidField(reason=f"state must be one of {', '.join(STATES)}")
+        count, cursor = self._page_size(query), read_text_param(query, "before")
+        before = None if cursor is None else await self._reader.get_approval(own.org_id, cursor)
+        if before is not None and own.id not in (before.workspace_id, *before.asked_ids):
+            raise NotFound(what="approval")
+        if role == "requester":
+            rows = await self._reader.requested_by(own.id, state, before, count + 1)
+        elif role == "holder":
+            rows = await self._reader.held_by(own.org_id, own.id, state, before, count + 1)
+        else:
+            rows = await self._reader.involving(own.org_id, own.id, state, before, count + 1)
+        return self._page_response(rows, count)
+
+    async def get_approval(self, request: Request) -> Response:
+        """One, for who asked for it, all who were asked to decide it, and persons. `wait` (seconds) waits until it has
+        changed since `seq`."""
+        query, row = request.query_params(), await self._visible_approval(request)
+        wait = read_int_param(query, "wait", minimum=0, maximum=self._limits.wait_seconds)
+        seq = read_int_param(query, "seq", minimum=0)
+        if wait and row.open and (seq is None or row.rev <= seq):
+            row = await self._reader.wait_for_change(row, wait)
+        return json_response(self._reader.to_item(row))
+
+    # -- what is set ---------------------------------------------------------------------------------------------------
+
+    async def get_rules(self, request: Request) -> Response:
+        """Which actions of this workspace need an approval."""
+        return json_response(ApprovalRuleSet(list(self._reader.policies_of(request.workspace.id).rules)))
+
+    async def set_rules(self, request: Request) -> Response:
+        """From now on these actions of this workspace need an approval, and no others."""
+        rules_list = clean_rules(request.parse_body(ApprovalRuleSet), self._limits)
+        by = f"{request.caller.kind.value}:{request.caller.id}"
+        found = await self._writer.set_policies(request.workspace.id, by, approval_rules=rules_list)
+        return json_response(ApprovalRuleSet(list(found.rules)))
+
+    async def get_authority(self, request: Request) -> Response:
+        """Which actions this workspace approves by itself for those below it."""
+        return json_response(ApprovalAuthority(list(self._reader.policies_of(request.workspace.id).grants)))
+
+    async def set_authority(self, request: Request) -> Response:
+        """From now on this workspace approves these actions by itself for those below it, and no others."""
+        grants = clean_grants(request.parse_body(ApprovalAuthority), self._limits)
+        by = f"{request.caller.kind.value}:{request.caller.id}"
+        found = await self._writer.set_policies(request.workspace.id, by, grants=grants)
+        return json_response(ApprovalAuthority(list(found.grants)))
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    async def _visible_approval(self, request: Request) -> Approval:
+        """The approval of the path, if the workspace of the path and the caller have a part in it. Raises NotFound."""
+        row = await self._reader.get_approval(request.workspace.org_id, _approval_id(request))
+        parties = (row.workspace_id, *row.asked_ids)
+        is_agent = request.caller.kind is Credential.WORKSPACE
+        is_party = request.caller.id in parties if is_agent else True
+        names_one = (
+            request.workspace.id in (row.workspace_id, request.caller.id)
+            if is_agent
+            else request.workspace.id in parties
+        )
+        if not is_party or not names_one:
+            raise NotFound(what="approval")
+        return row
+
+    async def _own_approval(self, request: Request) -> Approval:
+        """The approval of the path, if the workspace of the path has asked for it. Raises NotFound."""
+        row = await self._reader.get_approval(request.workspace.org_id, _approval_id(request))
+        if row.workspace_id != request.workspace.id:
+            raise NotFound(what="approval")
+        return row
+
+    def _acting_party(self, request: Request) -> Party:
+        """Who acts, as the credential proves it."""
+        if request.caller.kind is not Credential.WORKSPACE:
+            return Party(PartyKind.PERSON.value, request.caller.id, request.caller.name)
+        workspace = self._org.workspace(request.caller.id)
+        return Party(PartyKind.WORKSPACE.value, request.caller.id, "" if workspace is None else workspace.name)
+
+    def _page_response(self, rows: list[Approval], count: int) -> Response:
+        return json_response(ApprovalPage([self._reader.to_item(row) for row in rows[:count]], len(rows) <= count))
+
+    def _page_size(self, query: dict[str, str]) -> int:
+        maximum = self._limits.approval_rows
+        return read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
+
+    def _shorten_text(self, text: str) -> str:
+        return truncate_line(text, self._limits.approval_text_length)
+
+    def _checked_details(self, details: dict[str, Any] | None) -> dict[str, Any] | None:
+        if details is not None and len(rules.canonical_json(details).encode()) > self._limits.approval_bytes:
+            raise InvalidField(reason=f"details have more than {self._limits.approval_bytes} bytes; say less")
+        return details
+
+
+def _approval_id(request: Request) -> str:
+    """The approval that the path names. Raises NotFound."""
+    return request.path_param("approval_id", "approval")

@@ -1,0 +1,63 @@
+"""What needs leave, or is decided alone, as people write it: cleaned as it is compared, or refused.
+
+Above: the edge of approvals. Below: rules of approvals.
+"""
+
+from molecule_core.approvals import rules
+from molecule_core.common.errors import InvalidField
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import validate_line
+from molecule_core.wire.schemas.approvals import ApprovalAuthority, ApprovalRule, ApprovalRuleSet, AuthorityGrant
+
+
+def clean_rules(submitted: ApprovalRuleSet, limits: Limits) -> list[ApprovalRule]:
+    """Rules without the blanks around what they say. Raises InvalidField."""
+    _check_count(submitted.rules, limits)
+    return [
+        ApprovalRule(
+            _clean_pattern(each.action, limits),
+            each.cost_above,
+            each.first_time,
+            _clean_text(each.note, "note", limits),
+        )
+        for each in submitted.rules
+    ]
+
+
+def clean_grants(submitted: ApprovalAuthority, limits: Limits) -> list[AuthorityGrant]:
+    """Grants without the blanks around their patterns, their times spelled as the rules compare them. Raises
+    InvalidField."""
+    _check_count(submitted.grants, limits)
+    return [
+        AuthorityGrant(
+            _clean_pattern(each.action, limits),
+            each.cost_up_to,
+            _normalize_time(each.since),
+            _normalize_time(each.until),
+        )
+        for each in submitted.grants
+    ]
+
+
+def _check_count(submitted: list[ApprovalRule] | list[AuthorityGrant], limits: Limits) -> None:
+    if len(submitted) > limits.approval_rules:
+        raise InvalidField(reason=f"at most {limits.approval_rules} are taken")
+
+
+def _clean_pattern(text: str, limits: Limits) -> str:
+    """A pattern as it is compared: the name of an action has no blanks around it, so one with them would fit none."""
+    pattern = _clean_text(text, "action", limits)
+    if not pattern:
+        raise InvalidField(reason="action is empty; say which actions are meant (* is any text)")
+    return pattern
+
+
+def _clean_text(text: str, field_name: str, limits: Limits) -> str:
+    return validate_line(text, limits.short_text_length, field_name)
+
+
+def _normalize_time(text: str | None) -> str | None:
+    try:
+        return None if text is None else rules.normalize_time(text)
+    except ValueError:
+        raise InvalidField(reason="from and until must be times in RFC 3339, like 2026-11-21T09:00:00Z") from None

@@ -1,0 +1,106 @@
+"""The built page: its files as they lie in the package, compressed when it was built.
+
+Above: `api/http/application.py`. Below: `canvas_assets/`, which the build makes from `canvas/`.
+"""
+
+from functools import cached_property
+from pathlib import Path
+
+from molecule_core.api.http.routing import PUBLIC, Request, Response, Route
+from molecule_core.common import package_resources
+from molecule_core.common.errors import RouteNotFound
+
+_CONTENT_POLICY = (
+    # control: canvas-script-policy
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_CONTENT_TYPES = {
+    "css": b"text/css; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "ico": b"image/x-icon",
+    "js": b"text/javascript; charset=utf-8",
+    "json": b"application/json",
+    "png": b"image/png",
+    "svg": b"image/svg+xml",
+    "woff2": b"font/woff2",
+}
+_ENCODINGS = ((b"br", ".br"), (b"gzip", ".gz"))
+# The names of the files in assets/ hold a hash of their content, so what was fetched once stays right.
+_CACHE_FOREVER = (b"cache-control", b"public, max-age=31536000, immutable")
+_REVALIDATE = (b"cache-control", b"no-cache")
+_NOT_BUILT_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Molecule</title>
+<h1>The canvas has not been built</h1>
+<p>The server runs, and agents can use it. To get the page, run <code>scripts/canvas build</code> in the checkout,
+or install Molecule from a wheel, which carries it. Then load this page again.</p></html>"""
+
+
+class CanvasRoutes:
+    """The routes of the page. Every path under /app is the page's own, but for its files."""
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        return [
+            Route("GET", "/", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
+            Route("GET", "/app", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
+            Route("GET", "/app/{path}", self.get_file, PUBLIC, "The canvas", catch_all=True, media_type="*/*"),
+        ]
+
+    async def redirect_to_canvas(self, _request: Request) -> Response:
+        """The canvas lives at /app/."""
+        return Response(b"", 302, headers=((b"location", b"/app/"),))
+
+    async def get_file(self, request: Request) -> Response:
+        """A file of the page; for every other path the page itself, which reads the path."""
+        path = request.path_params["path"]
+        encodings = request.headers.get(b"accept-encoding", b"")
+        if path in self._files:
+            return self._file_response(path, encodings)
+        if path.startswith("assets/"):
+            raise RouteNotFound
+        if "index.html" not in self._files:
+            return Response(
+                _NOT_BUILT_PAGE, 503, content_type=_CONTENT_TYPES["html"], content_security_policy=_CONTENT_POLICY
+            )
+        return self._file_response("index.html", encodings)
+
+    def _file_response(self, path: str, encodings: bytes) -> Response:
+        cache_header = _CACHE_FOREVER if path.startswith("assets/") else _REVALIDATE
+        headers = [cache_header, (b"vary", b"accept-encoding")]
+        content = self._files[path]
+        usable = _accepted_encodings(encodings)
+        for name, suffix in _ENCODINGS:
+            if name in usable and path + suffix in self._files:
+                content = self._files[path + suffix]
+                headers.append((b"content-encoding", name))
+                break
+        kind = _CONTENT_TYPES.get(path.rpartition(".")[2], b"application/octet-stream")
+        # control: canvas-answer-policy
+        return Response(content, headers=tuple(headers), content_type=kind, content_security_policy=_CONTENT_POLICY)
+
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """All of them: less than a megabyte, read when the first page is asked for."""
+        folder = package_resources.PACKAGE_FOLDER / "canvas_assets"
+        return dict(_read_files(folder, "")) if folder.is_dir() else {}
+
+
+def _accepted_encodings(accepted: bytes) -> set[bytes]:
+    """The encodings that a client takes; one with `q=0` it does not."""
+    usable = set()
+    for each in accepted.lower().replace(b" ", b"").split(b","):
+        name, _, weight = each.partition(b";q=")
+        if not weight or weight.strip(b"0."):  # q=0, in any spelling, refuses
+            usable.add(name)
+    return usable
+
+
+def _read_files(folder: Path, prefix: str) -> list[tuple[str, bytes]]:
+    found = []
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found += _read_files(entry, f"{prefix}{entry.name}/")
+        else:
+            found.append((prefix + entry.name, entry.read_bytes()))
+    return found

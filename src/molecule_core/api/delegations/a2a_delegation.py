@@ -1,0 +1,150 @@
+"""A2A `message/send` as a way to delegate: only if the message says so itself.
+
+Above: `api/messages/send.py`, which reads the request. Below: the writer and the reader of delegations.
+"""
+
+import asyncio
+from typing import Any
+
+from molecule_core.api.http.routing import Request, Response, json_response
+from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
+from molecule_core.approvals.model import Approval
+from molecule_core.approvals.reader import ApprovalReader
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import InvalidMessage
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import truncate_line
+from molecule_core.delegations import rules
+from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation, DelegationRequest
+from molecule_core.messages.model import MessageDraft
+from molecule_core.messages.rules import named_message_id, ttl_of
+from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION, task_response
+
+EXTENSIONS_HEADER = b"x-a2a-extensions"
+"""The header in which a request names the extensions that it means."""
+_INBOX = "inbox"
+_DELEGATION_KEY = "delegation"
+_MAX_ACTION_LENGTH = 200
+
+
+def is_delegation_request(metadata: dict[str, Any], extensions: str | None) -> bool:
+    """Whether a message is meant as a delegation: by its metadata, or by the extensions that its request names."""
+    if metadata.get(_DELEGATION_KEY) is True:
+        return True
+    return extensions is not None and DELEGATION_EXTENSION in (each.strip() for each in extensions.split(","))
+
+
+class A2ADelegation:
+    """Delegates what came as a message."""
+
+    def __init__(self, wait_services: DelegationWaitDeps, approvals: ApprovalReader, *, limits: Limits) -> None:
+        self._writer, self._reader, _ = wait_services
+        self._approvals = approvals
+        self._delegation_wait = DelegationWait(*wait_services)
+        self._limits = limits
+
+    async def send_delegation(
+        self, request: Request, draft: MessageDraft, *, version: str | None, wait_seconds: int
+    ) -> Response:
+        """Begins it, waits so many seconds for its end, or until it needs an approval, and answers with an A2A task of
+        the same id."""
+        receipt = await self._delegation_wait.begin(
+            self._writer.begin(self._delegation_request(request, draft, wait_seconds))
+        )
+        outcome = ClaimedResult(receipt.row, "", "")
+        if wait_seconds and outcome.row.open:
+            outcome = await self._wait_for_result(request, outcome.row, wait_seconds, receipt.held_until)
+        row = outcome.row
+        pending_approval = await self._approvals.find_for_task(row.org_id, row.id, row.target_id) if row.open else None
+        answer = task_response(
+            draft.rpc_id, self._a2a_task(outcome, receipt, pending_approval), is_settled=not row.open
+        )
+        return json_response(answer, 202 if version is None and row.open else 200)
+
+    async def _wait_for_result(
+        self, request: Request, row: Delegation, wait_seconds: int, held_until: int
+    ) -> ClaimedResult:
+        """What it has come to in that time, or as soon as its work waits for an approval: nobody knows how long."""
+        result_task = asyncio.ensure_future(
+            self._delegation_wait.wait_for_result(request, row, wait_seconds, held_until)
+        )
+        approval_task = asyncio.ensure_future(
+            self._approvals.wait_for_task(row.org_id, row.id, row.target_id, wait_seconds)
+        )
+        try:
+            await asyncio.wait((result_task, approval_task), return_when=asyncio.FIRST_COMPLETED)
+            if result_task.done() or approval_task.result() is None:
+                return await result_task
+        finally:
+            for each in (result_task, approval_task):
+                each.cancel()
+            await asyncio.gather(result_task, approval_task, return_exceptions=True)
+        return ClaimedResult(await self._reader.get_delegation(row.org_id, row.id), "", "")
+
+    def _delegation_request(self, request: Request, draft: MessageDraft, wait_seconds: int) -> DelegationRequest:
+        source_id = draft.sender.workspace_id
+        if source_id is None:
+            raise InvalidMessage(reason="a delegation is given by a workspace; a person writes a message")
+        # What asks for a delegation is said by its kind then; its target reads the same whichever way it came.
+        # control: server-words-removed
+        metadata = {name: value for name, value in draft.message["metadata"].items() if name != _DELEGATION_KEY}
+        return DelegationRequest(
+            source_id=source_id,
+            target_id=request.workspace.id,
+            parts=draft.message["parts"],
+            task=draft.text,
+            sender=draft.sender,
+            metadata=metadata,
+            key=draft.dedupe_key or draft.message.get("messageId"),
+            wait_seconds=wait_seconds,
+            # control: delegation-deadline-passed
+            deadline_seconds=ttl_of(draft, self._limits.delegation_most_seconds),
+            cause_id=named_message_id(metadata),
+            context_id=draft.context_id,
+            trace_parent=draft.trace_parent,
+        )
+
+    def _a2a_task(
+        self, outcome: ClaimedResult, receipt: BeginResult, pending_approval: Approval | None
+    ) -> dict[str, Any]:
+        """The task as A2A knows it. `needs`: the approval for which its work waits. Its result comes once, here or with
+        the message in the inbox; who asks again for what has ended reads it here too."""
+        row = outcome.row
+        status: dict[str, Any] = {
+            "state": rules.a2a_state(row, needs_approval=pending_approval is not None),
+            "timestamp": to_rfc3339(row.updated_at),
+        }
+        if row.reason is not None:
+            text = f"{row.error or row.reason.value} {rules.ADVICE[row.reason]}"
+            message = {"kind": "message", "role": "agent", "messageId": row.result_id or row.id}
+            status["message"] = {**message, "parts": [{"kind": "text", "text": text}]}
+        if pending_approval is not None:
+            message = {"kind": "message", "role": "agent", "messageId": f"{pending_approval.id}.{pending_approval.rev}"}
+            status["message"] = {**message, "parts": [{"kind": "text", "text": _waiting_text(pending_approval)}]}
+        about = {"delegation_id": row.id, "status": row.status.value, "phase": row.phase.value}
+        extra: dict[str, Any] = (
+            {"idempotent_hit": True} if receipt.is_duplicate else {}
+        )  # control: idempotent-hit-answered
+        extra |= (
+            {}
+            if pending_approval is None
+            else {"approval": {"approval_id": pending_approval.id, "action": pending_approval.action}}
+        )
+        task: dict[str, Any] = {
+            "kind": "task",
+            "id": row.id,
+            "contextId": row.context_id or row.id,
+            "status": status,
+            "metadata": {**about, **extra, **({} if row.open else {"delivered": outcome.delivered or _INBOX})},
+        }
+        if (receipt.is_duplicate or outcome.text) and row.result is not None:
+            part = {"kind": "text", "text": row.result}
+            task["artifacts"] = [{"artifactId": row.result_id or row.id, "parts": [part]}]
+        return task
+
+
+def _waiting_text(pending_approval: Approval) -> str:
+    """What a task waits for, in words. What its worker wrote is named as such."""
+    holder = pending_approval.holder_name or "a person"
+    action = truncate_line(pending_approval.action, _MAX_ACTION_LENGTH)
+    return f"This task waits until {holder} has decided on approval {pending_approval.id}, which its worker has asked for: {action}"

@@ -1,0 +1,61 @@
+"""Which delegations a caller may see.
+
+Above: the edges of delegations. Below: their reader.
+"""
+
+from collections.abc import Callable
+
+from molecule_core.access.model import Caller, CredentialKind
+from molecule_core.api.http.routing import Request
+from molecule_core.common.errors import NotFound
+from molecule_core.delegations.model import Delegation
+from molecule_core.delegations.reader import DelegationReader
+
+
+class DelegationAccess:
+    """Finds delegations for callers. What one may not see and what is not there are the same to it: NotFound."""
+
+    def __init__(self, reader: DelegationReader) -> None:
+        self._reader = reader
+
+    async def find_given(self, request: Request) -> Delegation:
+        """A delegation that the workspace of the path has given. Raises NotFound."""
+        return await self._find_if(request, lambda row: row.source_id == request.workspace.id)
+
+    async def find_as_party(self, request: Request) -> Delegation:
+        """A delegation that the workspace of the path has given, or was given. Raises NotFound."""
+        return await self._find_if(request, lambda row: request.workspace.id in (row.source_id, row.target_id))
+
+    async def _find_if(self, request: Request, predicate: Callable[[Delegation], bool]) -> Delegation:
+        row = await self._reader.get_delegation(request.workspace.org_id, delegation_id_of(request))
+        if not predicate(row):
+            raise NotFound(what="delegation")
+        return row
+
+    async def find_visible(self, request: Request) -> Delegation:
+        """A delegation that the caller may see: a workspace those that it gave or was given, and all below those; a
+        person those of the organisation. Raises NotFound."""
+        caller: Caller = request.caller
+        if caller.kind is CredentialKind.ADMIN:
+            return await self._reader.get_in_any_org(delegation_id_of(request))
+        row = await self._reader.get_delegation(caller.org_id, delegation_id_of(request))
+        if caller.kind is CredentialKind.WORKSPACE and not await self._is_involved(caller.id, row):
+            raise NotFound(what="delegation")
+        return row
+
+    async def _is_involved(self, workspace_id: str, row: Delegation) -> bool:
+        """Whether it is a party of a delegation, or of one above it."""
+        if workspace_id in (row.source_id, row.target_id) or row.parent_id is None:
+            return workspace_id in (row.source_id, row.target_id)  # control: delegation-seen-by-both
+        ancestors = {each.id: each for each in await self._reader.load_tree(row.org_id, row.root_id)}
+        parent = ancestors.get(row.parent_id)
+        while parent is not None:
+            if workspace_id in (parent.source_id, parent.target_id):
+                return True
+            parent = None if parent.parent_id is None else ancestors.get(parent.parent_id)
+        return False
+
+
+def delegation_id_of(request: Request) -> str:
+    """The delegation that the path names. Raises NotFound."""
+    return request.path_param("delegation_id", "delegation")

@@ -1,0 +1,1 @@
+"""HTTP server and application: connections, routing, authentication, rate limits, errors, OpenAPI."""

@@ -1,0 +1,389 @@
+"""The HTTP connection: llhttp parses, one write answers.
+
+A request is read whole (a route that `streams` reads its body itself, piece by piece) and handed to the application
+without an ASGI scope, messages or, on the hot path, a task: that is what makes a durable message affordable
+(docs/decisions/0004 has the figures). Bounded here: headers in size and time, bodies in size and time, idle connections
+and unread answers in time, pipelined requests in number. One timer a connection, none a request.
+
+Above: the listener, the socket. Below: `api/http/application.py`.
+"""
+
+import asyncio
+from collections import deque
+from typing import cast
+
+import httptools
+
+from molecule_core.api.http.application import Application, error_response
+from molecule_core.api.http.connection_registry import ConnectionRegistry
+from molecule_core.api.http.deadlines import Deadline, WriteBacklog
+from molecule_core.api.http.rate_limits import ClientAddress
+from molecule_core.api.http.request_body import StreamingBody
+from molecule_core.api.http.request_cycle import RequestCycle, head_without_upgrade, offers_websocket
+from molecule_core.api.http.routing import ConnectionUpgrade, Response
+from molecule_core.common import errors
+from molecule_core.common.limits import Limits
+
+# What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
+_LINGER_SECONDS = 2.0
+# More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
+_MAX_PIPELINED = 16
+_IDLE, _HEAD, _BODY, _BUSY = range(4)
+
+
+class Connection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, application: Application, limits: Limits, registry: ConnectionRegistry) -> None:
+        self.application = application
+        self.limits = limits
+        self._registry = registry
+        self._parser = httptools.HttpRequestParser(self)
+        self._queue: deque[RequestCycle] = deque()
+        self._current: RequestCycle | None = None
+        self._closing = False
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_size = 0
+        self._unparsed_bytes = 0
+        self._discarded_bytes = 0
+        self._discarding = False
+        self._is_processing = False
+        self._upgrade_ignored = False
+        self._upgrading = False
+        self._upgrade_buffer: list[bytes] = []
+        self._stage = _HEAD
+        self._write_backlog: WriteBacklog | None = None
+        self._deadline = Deadline(asyncio.get_running_loop(), self._on_deadline)
+
+    # -- the transport's side ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client came."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._client = ClientAddress(transport.get_extra_info("peername"), self.application.rate_limiter)
+        self._registry.connections.add(self)
+        self._arm_deadline()
+        if len(self._registry.connections) > self.limits.connections:
+            self._close_with_error(errors.ServerBusy())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client went: what works on its answers may stop; what was accepted stays accepted."""
+        self._registry.connections.discard(self)
+        self._closing = True
+        self._deadline.stop()
+        for cycle in self._queue:
+            cycle.abandon()
+        self._queue.clear()
+
+    def pause_writing(self) -> None:
+        """The client reads slowly: take no more of its requests, and make no more answers."""
+        self._transport.pause_reading()
+        self._write_backlog = WriteBacklog(self._transport)
+        self._deadline.restart()
+        self._arm_deadline()
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self._write_backlog = None
+        if not self._transport.is_closing():
+            if len(self._queue) <= _MAX_PIPELINED:
+                self._transport.resume_reading()
+            self._process_queue()
+
+    def shutdown(self) -> None:
+        """The server stops: whoever waits for nothing is let go, the others after their answer."""
+        self._closing = True
+        for cycle in self._queue:
+            cycle.keep_alive = False
+        if not self._queue:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        if self._upgrading:
+            self._buffer_upgrade_data(data)
+            return
+        if self._discarding:
+            self._discard(len(data))
+            return
+        in_head = self._stage == _HEAD
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            too_large = self._head_size > self.limits.header_bytes
+            self._protocol_error(
+                errors.HeadersTooLarge(limit=self.limits.header_bytes) if too_large else errors.BadHttp()
+            )
+            return
+        if self._stage == _HEAD:
+            # The parser keeps a line to itself until it ends, so what came is counted here too.
+            self._unparsed_bytes = self._unparsed_bytes + len(data) if in_head else 0
+            if self._unparsed_bytes > self.limits.header_bytes:
+                self._protocol_error(errors.HeadersTooLarge(limit=self.limits.header_bytes))
+                return
+        else:
+            self._unparsed_bytes = 0
+        if self._stage in (_HEAD, _BODY):
+            self._arm_deadline()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            (self._buffer_upgrade_data if self._upgrading else self._serve_without_upgrade)(data[upgrade.args[0] :])
+
+    def _buffer_upgrade_data(self, data: bytes) -> None:
+        """What a client says before its WebSocket has been opened waits for that; it has no reason to say much."""
+        if data:
+            self._upgrade_buffer.append(data)
+            if sum(map(len, self._upgrade_buffer)) > self.limits.frame_bytes:
+                self._transport.abort()
+
+    def _serve_without_upgrade(self, rest: bytes) -> None:
+        """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
+        curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
+        method, version = self._parser.get_method(), self._parser.get_http_version()
+        if method == b"CONNECT":  # asks for a tunnel, and would do so again
+            self._protocol_error(errors.BadHttp())
+            return
+        head = head_without_upgrade(method, self._url, version, self._headers)
+        self._upgrade_ignored = False
+        self._parser = httptools.HttpRequestParser(self)
+        self._feed(head + rest)
+
+    def _protocol_error(self, error: errors.MoleculeError) -> None:
+        """What comes now cannot be understood; what came before is still answered."""
+        is_half = self._current is not None and not self._current.is_answered and self._queue[-1] is self._current
+        unfinished = self._queue.pop() if is_half else None
+        self._discarding = True
+        if self._queue:
+            self._current = None
+            if self._queue[-1].keep_alive:  # nobody answers what comes behind a wish to close
+                error_cycle = RequestCycle(self._client, keep_alive=False)
+                error_cycle.rejection, error_cycle.is_complete = error_response(error), True
+                self._queue.append(error_cycle)
+            return
+        if unfinished is not None:
+            self._queue.append(unfinished)
+        self._close_with_error(error, linger=True)
+
+    def _discard(self, size: int) -> None:
+        """What nobody reads any more is thrown away, up to a bound."""
+        self._discarded_bytes += size
+        if self._discarded_bytes > self.limits.refused_bytes:  # control: refused-body-limit
+            self._transport.abort()
+
+    # -- what the parser finds -----------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request starts."""
+        self._url = b""
+        self._headers = []
+        self._head_size = 0
+        self._enter_stage(_HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request's target."""
+        self._url += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._count_head(len(name) + len(value))
+        self._headers.append((name.lower(), value))
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self.limits.header_bytes:
+            raise ValueError("the headers are too large")  # the parser stops, and data_received says so
+
+    def on_headers_complete(self) -> None:
+        """Who is it, and may they? Said before a byte of the body is kept."""
+        if self._parser.should_upgrade():
+            is_websocket = offers_websocket(self._headers) and self.application.is_websocket_route(
+                self._parser.get_method(), self._url
+            )
+            self._upgrading = is_websocket and not self._queue
+            if not self._upgrading:
+                self._upgrade_ignored = True
+                return
+        keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
+        method, stays_open = self._parser.get_method(), not (self._closing or self._upgrading)
+        cycle = RequestCycle(self._client, keep_alive=keep_alive and stays_open, head_only=method == b"HEAD")
+        self._current = cycle
+        self._queue.append(cycle)
+        self._stage = _BODY
+        try:
+            cycle.request = self.application.authorize(method, self._url, self._headers, self._client)
+        except errors.MoleculeError as error:
+            self._reject(cycle, error)
+            return
+        expects = b"expect" in cycle.request.headers and len(self._queue) == 1
+        if cycle.request.route.streams_body:
+            cycle.body_stream = cycle.request.body_stream = StreamingBody(self._transport, expects_continue=expects)
+            self._process_queue()
+        elif expects:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        cycle = self._current
+        if cycle is None:
+            return
+        cycle.body_size += len(body)
+        limit = self.limits.body_bytes if cycle.body_stream is None else self.limits.upload_bytes
+        if cycle.rejection is not None or cycle.is_answered:
+            self._discard(len(body))
+        elif cycle.body_size > limit:  # control: body-limit
+            cycle.abandon()
+            self._reject(cycle, errors.BodyTooLarge(limit=limit))
+        elif cycle.body_stream is None:
+            cycle.body.append(body)
+        else:
+            cycle.body_stream.feed(body)
+            # A file may take longer than a message, but each part of it that is as large as one no longer.
+            if cycle.body_size % self.limits.body_bytes < len(body):
+                self._deadline.restart()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if self._upgrade_ignored:
+            return
+        cycle, self._current = self._current, None
+        if cycle is None:
+            return
+        cycle.is_complete = True
+        if cycle.body_stream is not None:
+            cycle.body_stream.end()
+        self._discarded_bytes = 0
+        self._enter_stage(_BUSY)
+        if cycle.is_answered:
+            self._finish_cycle(cycle)
+            return
+        if len(self._queue) > _MAX_PIPELINED:
+            self._transport.pause_reading()
+        self._process_queue()
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _reject(self, cycle: RequestCycle, error: errors.MoleculeError) -> None:
+        """Settles an exchange before its handler is asked; the answer leaves when it is its turn."""
+        cycle.rejection = error_response(error, self._client.rate_status)
+        if self._queue[0] is cycle:
+            self._write_response(cycle, cycle.rejection)
+
+    def _process_queue(self) -> None:
+        """Answers what is whole, in the order it came. (A loop, not a chain of calls: thousands may be waiting.)"""
+        if self._is_processing:
+            return
+        self._is_processing = True
+        try:
+            while self._write_backlog is None and self._queue and self._queue[0].is_ready:
+                self._start_handler(self._queue[0])
+        finally:
+            self._is_processing = False
+        if not self._queue and self._stage == _BUSY and not self._transport.is_closing():
+            self._enter_stage(_IDLE)
+            self._arm_deadline()
+
+    def _start_handler(self, cycle: RequestCycle) -> None:
+        cycle.is_started = True
+        if cycle.rejection is not None or cycle.request is None:
+            self._write_response(cycle, cycle.rejection or error_response(errors.BadHttp()))
+            return
+        cycle.request.body = b"".join(cycle.body)  # of one piece, that piece
+        task = self.application.dispatch(cycle.request, lambda response: self._write_response(cycle, response))
+        if task is not None and not cycle.is_answered:
+            cycle.task = task
+            self._registry.tasks.add(task)
+            task.add_done_callback(self._registry.tasks.discard)
+
+    def _write_response(self, cycle: RequestCycle, response: Response) -> None:
+        """Sends an answer in one piece."""
+        cycle.is_answered = True
+        if cycle.body_stream is not None:
+            cycle.body_stream.close()
+        if self._transport.is_closing():
+            return
+        self.application.record_response(cycle.request, response.status, self._deadline.elapsed())
+        if response.upgrade is not None:
+            self._upgrade(response.upgrade, cycle.rate_header_bytes(response))
+            return
+        self._queue.popleft()  # control: answered-dropped
+        if len(self._queue) == _MAX_PIPELINED and self._write_backlog is None:
+            self._transport.resume_reading()
+        head = cycle.head_bytes(response, self._registry.date_header())
+        self._transport.write(head if cycle.head_only else head + response.body)
+        if cycle.is_complete:
+            self._finish_cycle(cycle)
+
+    def _finish_cycle(self, cycle: RequestCycle) -> None:
+        """The answer is out and the request is in: on to the next one."""
+        if cycle.keep_alive:
+            self._process_queue()
+        else:
+            self._transport.close()
+
+    def _upgrade(self, upgrade_to: ConnectionUpgrade, rate: bytes) -> None:
+        """From here on another protocol speaks on this connection."""
+        self._deadline.stop()
+        self._registry.connections.discard(self)
+        self._queue.clear()
+        self._transport.resume_reading()
+        upgrade_to(self._transport, self._registry.connections, b"".join(self._upgrade_buffer), rate)
+
+    # -- deadlines -----------------------------------------------------------------------------------------------------
+
+    def _enter_stage(self, stage: int) -> None:
+        self._stage = stage
+        self._deadline.restart()
+
+    def _arm_deadline(self) -> None:
+        self._deadline.arm(self._stage_seconds())
+
+    def _stage_seconds(self) -> int:
+        if self._write_backlog is not None:
+            return self.limits.unread_seconds  # control: unread-timeout
+        if self._stage == _HEAD:
+            return self.limits.header_seconds  # control: header-timeout
+        return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
+
+    def _on_deadline(self) -> None:
+        """Late, or only early for the stage that came since? A request that is being answered has no deadline here, and
+        a client whom we keep waiting is not slow."""
+        if self._stage == _BUSY and self._write_backlog is None:
+            return
+        if self._write_backlog is not None and self._deadline.has_passed(self._stage_seconds()):
+            if self._write_backlog.is_stuck():
+                self._transport.abort()
+                return
+            self._deadline.restart()
+        if self._current is not None and self._current.body_stream is not None and self._current.body_stream.has_unread:
+            self._deadline.restart()
+        if not self._deadline.has_passed(self._stage_seconds()):
+            self._arm_deadline()
+        elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
+            self._transport.close()
+        elif self._stage == _HEAD:
+            self._close_with_error(errors.HeadersTimeout(seconds=self.limits.header_seconds))
+        else:
+            self._close_with_error(errors.BodyTimeout(seconds=self.limits.body_seconds))
+
+    def _close_with_error(self, error: errors.MoleculeError, *, linger: bool = False) -> None:
+        """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
+        sending, once it has had time to read why (closing earlier would take the refusal from it)."""
+        cycle = self._current or (self._queue[0] if self._queue else RequestCycle(self._client, keep_alive=False))
+        cycle.abandon()
+        is_answered = cycle.is_answered or cycle.is_complete or len(self._queue) > 1
+        if not self._transport.is_closing() and not is_answered:
+            cycle.keep_alive = False
+            response = error_response(error)
+            self._transport.write(cycle.head_bytes(response, self._registry.date_header()) + response.body)
+        if not linger or self._transport.is_closing():
+            self._transport.close()
+            return
+        self._discarding = True
+        self._stage = _BUSY
+        self._deadline.run_after(self._transport.abort, _LINGER_SECONDS)
+        self._transport.write_eof()

@@ -1,0 +1,176 @@
+"""The one error table outward: class -> code -> HTTP status -> JSON-RPC code. docs/errors.md lists it for people."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from molecule_core.common import errors
+from molecule_core.common.errors import MoleculeError
+
+
+class ErrorMapping(NamedTuple):
+    """How a refusal looks from outside."""
+
+    code: str
+    status: int
+    rpc: int
+
+
+_INVALID_PARAMS = -32602
+_SERVER = -32000
+
+ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
+    errors.InvalidJson: ErrorMapping("invalid_json", 400, -32700),
+    errors.JsonTooDeep: ErrorMapping("json_too_deep", 400, -32700),
+    errors.BodyTooLarge: ErrorMapping("body_too_large", 413, _SERVER),
+    errors.BodyTimeout: ErrorMapping("body_too_slow", 408, _SERVER),
+    errors.HeadersTooLarge: ErrorMapping("headers_too_large", 431, _SERVER),
+    errors.HeadersTimeout: ErrorMapping("headers_too_slow", 408, _SERVER),
+    errors.BadHttp: ErrorMapping("bad_http", 400, _SERVER),
+    errors.HostNotAllowed: ErrorMapping("wrong_host", 421, _SERVER),
+    errors.NotFound: ErrorMapping("not_found", 404, _SERVER),
+    errors.RouteNotFound: ErrorMapping("no_such_route", 404, _SERVER),
+    errors.MethodNotAllowed: ErrorMapping("method_not_allowed", 405, _SERVER),
+    errors.WebSocketRequired: ErrorMapping("websocket_needed", 426, _SERVER),
+    errors.InvalidField: ErrorMapping("invalid_field", 422, _INVALID_PARAMS),
+    errors.MissingCredential: ErrorMapping("missing_credential", 401, _SERVER),
+    errors.InvalidCredential: ErrorMapping("invalid_credential", 401, _SERVER),
+    errors.InvalidLogin: ErrorMapping("invalid_login", 401, _SERVER),
+    errors.CrossOrigin: ErrorMapping("cross_origin", 403, _SERVER),
+    errors.CredentialNotAccepted: ErrorMapping("credential_not_accepted", 403, _SERVER),
+    errors.InsufficientRole: ErrorMapping("role_too_low", 403, _SERVER),
+    errors.InvalidCaller: ErrorMapping("invalid_caller", 403, _SERVER),
+    errors.CommunicationDenied: ErrorMapping("may_not_talk", 403, _SERVER),
+    errors.InvalidName: ErrorMapping("invalid_name", 422, _INVALID_PARAMS),
+    errors.InvalidParent: ErrorMapping("invalid_parent", 422, _INVALID_PARAMS),
+    errors.OrgExists: ErrorMapping("org_exists", 409, _INVALID_PARAMS),
+    errors.UrlRequired: ErrorMapping("url_missing", 400, _INVALID_PARAMS),
+    errors.WorkspaceRemoved: ErrorMapping("workspace_removed", 410, _SERVER),
+    errors.ConfirmationRequired: ErrorMapping("confirmation_required", 409, _SERVER),
+    errors.StatusConflict: ErrorMapping("status_forbids", 409, _SERVER),
+    errors.TooManyTokens: ErrorMapping("too_many_tokens", 409, _SERVER),
+    errors.LastOwner: ErrorMapping("last_owner", 409, _SERVER),
+    errors.InvalidMessage: ErrorMapping("invalid_message", 400, _INVALID_PARAMS),
+    errors.UnknownMethod: ErrorMapping("unknown_method", 400, -32601),
+    errors.A2AVersionNotSupported: ErrorMapping("a2a_version_not_supported", 400, -32009),
+    errors.MessageIdReused: ErrorMapping("message_id_reused", 409, _INVALID_PARAMS),
+    errors.InboxFull: ErrorMapping("inbox_full", 429, _SERVER),
+    errors.ChainFrozen: ErrorMapping("chain_frozen", 429, _SERVER),
+    errors.ChainEnded: ErrorMapping("chain_ended", 409, _SERVER),
+    errors.ChainNotFrozen: ErrorMapping("chain_not_frozen", 409, _SERVER),
+    errors.BroadcastDisabled: ErrorMapping("broadcast_disabled", 403, _SERVER),
+    errors.BroadcastTooWide: ErrorMapping("broadcast_too_wide", 422, _INVALID_PARAMS),
+    errors.RateLimited: ErrorMapping("rate_limited", 429, _SERVER),
+    errors.TalkToUserDisabled: ErrorMapping("talk_to_user_disabled", 403, _SERVER),
+    errors.CursorNotFound: ErrorMapping("cursor_gone", 410, _SERVER),
+    errors.StaleAttempt: ErrorMapping("stale_attempt", 409, _SERVER),
+    errors.NotADeadLetter: ErrorMapping("not_dead", 409, _SERVER),
+    errors.DeliveryRejected: ErrorMapping("not_taken", 502, _SERVER),
+    errors.AttemptRequired: ErrorMapping("attempt_missing", 422, _INVALID_PARAMS),
+    errors.UnknownHandle: ErrorMapping("unknown_handle", 404, _SERVER),
+    errors.StaleHandle: ErrorMapping("stale_handle", 409, _SERVER),
+    errors.HandleMismatch: ErrorMapping("handle_of_another", 409, _SERVER),
+    errors.NoPendingDraft: ErrorMapping("no_draft", 409, _SERVER),
+    errors.UnsafeUrl: ErrorMapping("unsafe_url", 400, _INVALID_PARAMS),
+    errors.FetchFailed: ErrorMapping("fetch_failed", 502, _SERVER),
+    errors.InvalidUpload: ErrorMapping("invalid_upload", 400, _INVALID_PARAMS),
+    errors.FileTooLarge: ErrorMapping("file_too_large", 413, _SERVER),
+    errors.DiskFull: ErrorMapping("no_room", 507, _SERVER),
+    errors.FilesUnavailable: ErrorMapping("files_unavailable", 503, _SERVER),
+    errors.PreviewUnavailable: ErrorMapping("no_preview", 415, _SERVER),
+    errors.CapacityExceeded: ErrorMapping("too_many_open", 429, _SERVER),
+    errors.ScopeForbidden: ErrorMapping("scope_forbidden", 403, _SERVER),
+    errors.MemoryNotOwned: ErrorMapping("memory_of_another", 403, _SERVER),
+    errors.MemoryQuotaExceeded: ErrorMapping("too_many_kept", 409, _SERVER),
+    errors.SharedFilesForbidden: ErrorMapping("shared_with_children", 403, _SERVER),
+    errors.PromptNotReported: ErrorMapping("no_prompt_yet", 404, _SERVER),
+    errors.VersionMismatch: ErrorMapping("version_mismatch", 409, _SERVER),
+    errors.InvalidTemplate: ErrorMapping("invalid_template", 422, _INVALID_PARAMS),
+    errors.AmbiguousTemplate: ErrorMapping("not_one_template", 400, _INVALID_PARAMS),
+    errors.TemplateInUse: ErrorMapping("template_in_use", 409, _SERVER),
+    errors.TooManyTemplates: ErrorMapping("too_many_templates", 409, _SERVER),
+    errors.SelfDelegation: ErrorMapping("self_delegation", 422, _INVALID_PARAMS),
+    errors.DelegationLimit: ErrorMapping("delegation_limit", 429, _SERVER),
+    errors.DelegationCycle: ErrorMapping("delegation_cycle", 409, _SERVER),
+    errors.DelegationNotEnded: ErrorMapping("delegation_open", 409, _SERVER),
+    errors.NotTheAssignee: ErrorMapping("not_the_worker", 403, _SERVER),
+    errors.DecisionRequired: ErrorMapping("decide_instead", 409, _SERVER),
+    errors.SelfApproval: ErrorMapping("own_approval", 403, _SERVER),
+    errors.AlreadyDecided: ErrorMapping("already_decided", 409, _SERVER),
+    errors.ApprovalReassigned: ErrorMapping("approval_moved_on", 409, _SERVER),
+    errors.ApprovalChanged: ErrorMapping("approval_changed", 409, _SERVER),
+    errors.ApprovalEnded: ErrorMapping("approval_ended", 409, _SERVER),
+    errors.NoPendingQuestion: ErrorMapping("nothing_asked", 409, _SERVER),
+    errors.NoHigherApprover: ErrorMapping("nobody_above", 409, _SERVER),
+    errors.TooManyQuestions: ErrorMapping("too_many_questions", 409, _SERVER),
+    errors.ApprovalUsed: ErrorMapping("approval_used", 409, _SERVER),
+    errors.NotApproved: ErrorMapping("not_approved", 409, _SERVER),
+    errors.ApprovalRequired: ErrorMapping("approval_needed", 403, _SERVER),
+    errors.TooManyApprovals: ErrorMapping("too_many_approvals", 409, _SERVER),
+    errors.BaseInstructionsRequired: ErrorMapping("base_missing", 409, _SERVER),
+    errors.ThreadLeased: ErrorMapping("thread_owned", 409, _SERVER),
+    errors.StaleGeneration: ErrorMapping("stale_generation", 409, _SERVER),
+    errors.ThreadClosedError: ErrorMapping("thread_closed", 409, _SERVER),
+    errors.ThreadBusy: ErrorMapping("thread_busy", 409, _SERVER),
+    errors.NoRunningTurn: ErrorMapping("no_turn", 409, _SERVER),
+    errors.TurnMismatch: ErrorMapping("other_turn", 409, _SERVER),
+    errors.TurnNotOpen: ErrorMapping("turn_not_open", 409, _SERVER),
+    errors.ThreadLimit: ErrorMapping("thread_limit", 429, _SERVER),
+    errors.InvalidTask: ErrorMapping("invalid_task", 422, _INVALID_PARAMS),
+    errors.AgentNotFound: ErrorMapping("no_such_agent", 404, _SERVER),
+    errors.RootNotWakeable: ErrorMapping("root_asleep", 403, _SERVER),
+    errors.WaitTargetGone: ErrorMapping("source_lost", 409, _SERVER),
+    errors.ServerBusy: ErrorMapping("server_busy", 503, _SERVER),
+    errors.StoreUnavailable: ErrorMapping("platform_unavailable", 503, _SERVER),
+    errors.InternalError: ErrorMapping("unexpected", 500, -32603),
+}
+
+JSON_RPC_ERRORS = (
+    errors.InvalidMessage,
+    errors.UnknownMethod,
+    errors.A2AVersionNotSupported,
+    errors.MessageIdReused,
+    errors.ChainFrozen,
+    errors.ChainEnded,
+    errors.UnknownHandle,
+    errors.StaleHandle,
+    errors.HandleMismatch,
+    errors.SelfDelegation,
+    errors.DelegationLimit,
+    errors.DelegationCycle,
+    errors.DecisionRequired,
+)
+"""Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
+
+
+def error_mapping(error: MoleculeError) -> ErrorMapping:
+    """The row of a refusal."""
+    return ERROR_MAPPINGS[type(error)]
+
+
+def problem_body(error: MoleculeError) -> bytes:
+    """Problem details (RFC 9457), with the plain `error` text beside them that existing clients read."""
+    mapping = error_mapping(error)
+    members: dict[str, Any] = {
+        "error": error.text,
+        "code": mapping.code,
+        "type": f"about:blank#{mapping.code}",
+        "title": mapping.code.replace("_", " "),
+        "status": mapping.status,  # control: problem-status
+        "detail": error.text,
+    }
+    return msgspec.json.encode({**members, **error.extras})
+
+
+def problem_headers(error: MoleculeError) -> list[tuple[bytes, bytes]]:
+    """Headers that say the same to a client that reads no bodies."""
+    headers = []
+    if "retry_after" in error.extras:
+        headers.append((b"retry-after", str(error.extras["retry_after"]).encode()))
+    if error_mapping(error).status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="molecule"'))
+    if isinstance(error, errors.MethodNotAllowed):
+        headers.append((b"allow", error.details["allowed"].encode()))
+    if isinstance(error, errors.WebSocketRequired):
+        headers += [(b"upgrade", b"websocket"), (b"sec-websocket-version", b"13")]
+    return headers

@@ -1,0 +1,85 @@
+"""One request on a connection, from its first header to its answer."""
+
+import asyncio
+
+from molecule_core.api.http.rate_limits import ClientAddress
+from molecule_core.api.http.request_body import StreamingBody
+from molecule_core.api.http.response_head import rate_headers, render_head
+from molecule_core.api.http.routing import Request, Response
+
+
+class RequestCycle:
+    """One request and what becomes of it."""
+
+    __slots__ = (
+        "is_answered",
+        "body",
+        "request",
+        "is_complete",
+        "head_only",
+        "keep_alive",
+        "rejection",
+        "body_size",
+        "is_started",
+        "body_stream",
+        "task",
+        "client",
+    )
+
+    def __init__(self, client: ClientAddress, *, keep_alive: bool, head_only: bool = False) -> None:
+        self.client = client
+        self.keep_alive = keep_alive
+        self.head_only = head_only
+        self.request: Request | None = None
+        self.rejection: Response | None = None
+        self.body: list[bytes] = []
+        self.body_size = 0
+        self.is_complete = False
+        self.is_started = False
+        self.is_answered = False
+        self.body_stream: StreamingBody | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def head_bytes(self, response: Response, date: bytes) -> bytes:
+        """The head of its answer."""
+        return render_head(response, date, self.rate_header_bytes(response), keep_alive=self.keep_alive)
+
+    def rate_header_bytes(self, response: Response) -> bytes:
+        """Every answer tells what its reader may still ask."""
+        own_status = None if self.request is None else self.request.rate_status
+        return rate_headers(response.rate_status or own_status or self.client.current_status())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its handler can be asked: its body is here, or is read by the handler itself."""
+        return not self.is_started and (self.is_complete or self.body_stream is not None)
+
+    def abandon(self) -> None:
+        """Nobody works on it any more, and what came of its body is dropped."""
+        self.body.clear()
+        if self.body_stream is not None:
+            self.body_stream.close()
+        task, self.task = self.task, None
+        if task is not None:  # once: a second time would keep it from tidying up
+            task.cancel()
+
+
+def head_without_upgrade(method: bytes, url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The head of the same request without the offer to upgrade."""
+    lines = [method, b" ", url, b" HTTP/", version.encode(), b"\r\n"]
+    for name, value in headers:
+        remaining = _without_upgrade(value) if name == b"connection" else value
+        if remaining and name not in (b"upgrade", b"http2-settings"):
+            lines += [name, b": ", remaining, b"\r\n"]
+    return b"".join([*lines, b"\r\n"])
+
+
+def _without_upgrade(connection: bytes) -> bytes:
+    """The Connection header without what belongs to an upgrade."""
+    tokens = [token.strip() for token in connection.split(b",")]
+    return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))
+
+
+def offers_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether the upgrade that a request offers is the one we know."""
+    return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)

@@ -1,0 +1,1 @@
+"""REST routes of instruction templates, previews and metrics."""

@@ -1,0 +1,69 @@
+"""What became of messages by version of a template, and the share that a version on trial gets."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from molecule_core.access.model import Role
+from molecule_core.api.http.routing import (
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.instructions.canaries import FULL_SHARE, CanaryWriter
+from molecule_core.instructions.model import ActiveVersion
+from molecule_core.messages.template_outcomes import CanaryMonitor
+from molecule_core.wire.schemas.template_metrics import TemplateMetrics, TemplateRollout
+
+
+class CanaryBody(Struct, forbid_unknown_fields=True):
+    """Which version gets how many of a hundred messages: 0 ends its trial, 100 puts it in force."""
+
+    version: Annotated[int, Meta(ge=1, lt=1 << 31)]
+    percent: Annotated[int, Meta(ge=0, le=FULL_SHARE)]
+
+
+class TemplateMetricsRoutes:
+    """The routes of figures and canaries."""
+
+    def __init__(self, canary_monitor: CanaryMonitor, canary_writer: CanaryWriter) -> None:
+        self._canary_monitor = canary_monitor
+        self._canary_writer = canary_writer
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        own = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
+        one = "/orgs/{org_id}/instruction-templates/{template_id}"
+        what, share = "What became of messages, by version of a template", "Give a version a share of the messages"
+        return [
+            Route("GET", f"{one}/figures", self.get_template_metrics, own, what, None, TemplateMetrics),
+            Route("POST", f"{one}/canary", self.set_canary, own, share, CanaryBody, TemplateRollout),
+        ]
+
+    async def get_template_metrics(self, request: Request) -> Response:
+        """Of the messages that are still kept, of each version the newest 10,000."""
+        return json_response(
+            await self._canary_monitor.template_metrics(request.path_params["org_id"], _template_id(request))
+        )
+
+    async def set_canary(self, request: Request) -> Response:
+        """A canary that does worse is ended by itself. What is compared is counted from the last change on."""
+        body = request.parse_body(CanaryBody)
+        by = f"{request.caller.kind.value}:{request.caller.id}"
+        active = await self._canary_writer.set_share(
+            request.path_params["org_id"], _template_id(request), body.version, body.percent, by
+        )
+        return json_response(_share_row(active))
+
+
+def _template_id(request: Request) -> str:
+    return request.path_param("template_id", "instruction template")
+
+
+def _share_row(active: ActiveVersion) -> TemplateRollout:
+    return TemplateRollout(active.id, active.version, active.canary, active.percent, to_rfc3339(active.since))

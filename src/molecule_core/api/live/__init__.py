@@ -1,0 +1,1 @@
+"""Live channels: one hub per process, WebSocket and server-sent events."""

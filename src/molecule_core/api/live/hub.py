@@ -1,0 +1,381 @@
+"""Live channels: who listens, and what each is told.
+
+One task an organisation reads the journal behind the last number it told and hands each notice, encoded once, to all
+who may see it. Who comes late or comes back reads the journal from its own cursor until it has caught up. Nobody polls.
+
+Above: the WebSocket (`api/live/websocket.py`) and the event stream (`api/live/sse.py`). Below: `views/feed.py`.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from molecule_core.access.model import CredentialKind
+from molecule_core.api.live.subscribers import AuthorizedChannel, LiveSubscriber, audience_of
+from molecule_core.api.live.transient_events import TransientEvents, clock_sleep
+from molecule_core.common.clock import Clock, to_rfc3339, yield_to_others
+from molecule_core.common.errors import StoreUnavailable
+from molecule_core.common.limits import Limits
+from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import are_related, neighbours
+from molecule_core.views.feed import EncodedEvent, Feed
+from molecule_core.views.snapshot import snapshot_user
+from molecule_core.wire.schemas.live import (
+    PROTOCOL_VERSION,
+    CurrentFrame,
+    HelloFrame,
+    ResumedFrame,
+    SnapshotRequiredFrame,
+)
+
+# Notices read at once by who catches up: a person's message may be large, so few of them.
+_CATCH_UP_PAGE = 32
+# So many are told, or looked at, without a second thought.
+_YIELD_THRESHOLD = 50
+# A listener that left too much unread has this long to take some of it.
+_DRAIN_SECONDS = 1.0
+# A store that does not answer is asked again after so long.
+_STORE_RETRY_SECONDS = 1.0
+CLOSE_SESSION_ENDED, CLOSE_TOO_SLOW, CLOSE_INTERNAL = 4001, 4008, 1011
+"""Close codes of the WebSocket: log in again; read faster, and resume; just resume."""
+_log = logging.getLogger("molecule.live")
+
+
+class LiveHub:
+    """All listeners of this process, by organisation."""
+
+    def __init__(self, feed: Feed, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+        self._feed = feed
+        self._org = org
+        self._clock = clock
+        self._limits = limits
+        self._channels: dict[str, _OrgChannel] = {}
+        self._credential_ends: dict[str, int] = {}
+        self._ping_task: asyncio.Task[None] | None = None
+        self.disconnects = Counter[str]()
+        self.on_credential_ended: Callable[[], None] = lambda: None
+        """Called when something that lets callers in has ended, or will: others keep channels open too."""
+
+    def count_by_kind(self) -> Counter[str]:
+        """How many listen, by the kind of their channel."""
+        return Counter(each.transport.kind for channel in self._channels.values() for each in channel.subscribers())
+
+    async def open(self, subscriber: LiveSubscriber) -> None:
+        """A channel begins: it is told what happens from now on."""
+        (await self._channel_of(subscriber.org_id)).add(subscriber)  # from here on it can be ended
+        head = await self._feed.head(subscriber.org_id)
+        subscriber.send_frame(self._hello_frame(subscriber, head, await self._feed.oldest(subscriber.org_id)), head)
+        await self._start_from(subscriber, head)
+
+    def _hello_frame(self, subscriber: LiveSubscriber, head: int, oldest: int) -> HelloFrame:
+        return HelloFrame(
+            protocol=PROTOCOL_VERSION,
+            epoch=self._feed.epoch(),
+            org_id=subscriber.org_id,
+            head=head,
+            oldest=oldest,
+            user=snapshot_user(subscriber.caller),
+            heartbeat_s=self._limits.live_seconds,
+            server_time=to_rfc3339(self._clock.now()),
+        )
+
+    async def resume(self, subscriber: LiveSubscriber, after: int | None, epoch: str | None) -> None:
+        """A channel goes on behind a number, or is told that it needs a snapshot first."""
+        subscriber.is_live = False
+        head = await self._feed.head(subscriber.org_id)
+        after = head if after is None else after
+        reason = self._snapshot_reason(subscriber, after, epoch, head)
+        if not reason and after + 1 < await self._feed.oldest(subscriber.org_id):
+            reason = "pruned"
+        if reason:
+            subscriber.send_frame(SnapshotRequiredFrame(reason), head)
+            if subscriber.transport.can_resubscribe:
+                return
+            after = head
+        elif after == head:
+            subscriber.send_frame(CurrentFrame(after), after)
+        else:
+            count = await self._feed.count_between(audience_of(self._org, subscriber), after, head)
+            subscriber.send_frame(ResumedFrame(after, head, count), after)
+        await self._start_from(subscriber, after)  # control: catch-up-cursor
+
+    def _snapshot_reason(self, subscriber: LiveSubscriber, after: int, epoch: str | None, head: int) -> str:
+        if epoch is not None and epoch != self._feed.epoch():
+            return "epoch_changed"
+        if after > head:
+            return "ahead"
+        # A workspace has no snapshot to load instead, nor have clients of some channels.
+        may_load = subscriber.transport.has_snapshot and subscriber.caller.kind is not CredentialKind.WORKSPACE
+        return "too_many" if may_load and head - after > self._limits.resume_events else ""
+
+    async def _start_from(self, subscriber: LiveSubscriber, after: int) -> None:
+        subscriber.cursor = subscriber.last_sent = after
+        channel = await self._channel_of(subscriber.org_id)
+        channel.add(subscriber)
+        if self.has_lost_access(subscriber):  # that was told before it was here to be told
+            subscriber.transport.disconnect(
+                CLOSE_SESSION_ENDED, "the credential has ended, or the workspace was removed"
+            )
+            return
+        if self._ping_task is None or self._ping_task.done():
+            self._ping_task = asyncio.create_task(self._ping_loop())
+        await channel.catch_up(subscriber)
+
+    async def _channel_of(self, org_id: str) -> "_OrgChannel":
+        if org_id not in self._channels:
+            sent = await self._feed.applied_head(org_id)
+            if org_id not in self._channels:  # another may have come meanwhile
+                limit = self._limits.subscriber_bytes
+                channel = _OrgChannel(self._feed, self._org, self._clock, org_id, sent, limit, self._drop_channel)
+                self._channels[org_id] = channel
+        return self._channels[org_id]
+
+    def has_lost_access(self, subscriber: AuthorizedChannel) -> bool:
+        """Whether who was let in once would not be let in any more."""
+        workspace = None if subscriber.workspace_id is None else self._org.workspace(subscriber.workspace_id)
+        return self._is_credential_over(subscriber) or (workspace is not None and workspace.removed)
+
+    def _is_credential_over(self, subscriber: AuthorizedChannel) -> bool:
+        """Whether what let it in lets nobody in any more."""
+        now = self._clock.now()
+        own = subscriber.caller.expires_at
+        end_times = (
+            own,
+            self._credential_ends.get(subscriber.credential),
+            self._credential_ends.get(subscriber.caller.id),
+        )
+        return any(end is not None and end <= now for end in end_times)
+
+    def _drop_channel(self, channel: "_OrgChannel") -> None:
+        """A channel tells nobody any more; who comes next gets a new one."""
+        if self._channels.get(channel.org_id) is channel:
+            del self._channels[channel.org_id]
+
+    def remove_subscriber(self, subscriber: LiveSubscriber) -> None:
+        """A channel has ended."""
+        subscriber.is_live = False
+        if subscriber.channel is not None:
+            subscriber.channel.remove(subscriber)
+
+    def end_credentials(self, names: Iterable[str], reason: str, at: int = 0) -> None:
+        """Credentials, by their hashes, or all of a person, by its id, are good for nothing from a time on: their
+        channels end, also one that is being opened. (What ends later is noticed with the next sign of life.)"""
+        self._credential_ends.update(dict.fromkeys(names, at))
+        self.on_credential_ended()
+        for subscriber in self._subscribers():
+            if self._is_credential_over(subscriber):
+                subscriber.transport.disconnect(CLOSE_SESSION_ENDED, reason)
+
+    def disconnect_person(self, person_id: str) -> None:
+        """What a person may do has changed: their channels end, and the next ones know it."""
+        for subscriber in self._subscribers():
+            if subscriber.caller.id == person_id:
+                subscriber.transport.disconnect(CLOSE_INTERNAL, "your role has changed; resume")
+
+    def _subscribers(self) -> list[LiveSubscriber]:
+        return [subscriber for channel in self._channels.values() for subscriber in channel.subscribers()]
+
+    async def _ping_loop(self) -> None:
+        """One clock for all channels: a sign of life, the end of expired sessions and of readers that are stuck."""
+        while self._channels:
+            await clock_sleep(self._clock, self._limits.live_seconds)
+            for subscriber in self._subscribers():
+                if self._is_credential_over(subscriber):
+                    subscriber.transport.disconnect(CLOSE_SESSION_ENDED, "the credential has expired")
+                elif subscriber.is_stuck():
+                    subscriber.transport.disconnect(CLOSE_TOO_SLOW, "nothing was read for a while; resume")
+                else:
+                    subscriber.transport.write(subscriber.transport.encode_ping(subscriber.last_sent))
+
+    def count_subscribers(self) -> int:
+        """How many listen."""
+        return len(self._subscribers())
+
+    async def close(self) -> None:
+        """The server stops."""
+        for channel in list(self._channels.values()):
+            channel.stop()
+        if self._ping_task is not None:
+            self._ping_task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._ping_task
+
+
+class _OrgChannel:
+    """The listeners of one organisation, and the tasks that tell them."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        org: OrgReader,
+        clock: Clock,
+        org_id: str,
+        sent: int,
+        limit: int,
+        on_stopped: "Callable[[_OrgChannel], None]",
+    ) -> None:
+        self.org_id = org_id
+        self._feed = feed
+        self._org = org
+        self._clock = clock
+        self._sent_upto = sent
+        self._limit = limit
+        self._on_stopped = on_stopped
+        self._org_subscribers: set[LiveSubscriber] = set()
+        self._by_workspace: dict[str, set[LiveSubscriber]] = {}
+        self._transient = transient = TransientEvents(feed, org, org_id, self._publish, clock=clock)
+        loops = (self._publish_journal, transient.publish_heartbeats, transient.publish_progress)
+        self._tasks = [asyncio.create_task(self._run_until_closing(work)) for work in loops]
+
+    # -- who listens ---------------------------------------------------------------------------------------------------
+
+    def add(self, subscriber: LiveSubscriber) -> None:
+        """Takes a listener in; no harm if it is in."""
+        subscriber.channel = self
+        if subscriber.workspace_id is None:
+            self._org_subscribers.add(subscriber)
+        else:
+            self._by_workspace.setdefault(subscriber.workspace_id, set()).add(subscriber)
+
+    def remove(self, subscriber: LiveSubscriber) -> None:
+        """Lets a listener go; with the last one, the tasks end."""
+        self._org_subscribers.discard(subscriber)
+        if subscriber.workspace_id is not None:
+            others = self._by_workspace.get(subscriber.workspace_id, set())
+            others.discard(subscriber)
+            if not others:
+                self._by_workspace.pop(subscriber.workspace_id, None)
+        if not self._org_subscribers and not self._by_workspace:
+            self.stop()
+
+    def subscribers(self) -> Iterator[LiveSubscriber]:
+        """All of them."""
+        yield from self._org_subscribers
+        for some in self._by_workspace.values():
+            yield from some
+
+    def stop(self) -> None:
+        """Nobody is told any more."""
+        self._on_stopped(self)
+        for task in self._tasks:
+            task.cancel()
+
+    def _audience_of(self, event: EncodedEvent) -> Iterator[LiveSubscriber]:
+        """Who may see a notice: the same rule by which `events_after_for` reads."""
+        yield from self._org_subscribers
+        if not self._by_workspace:
+            return
+        yield from self._by_workspace.get(event.workspace_id, ())  # control: own-rows-notice
+        about = self._org.workspace(event.workspace_id)
+        if event.audience == "peers" and about is not None:  # control: peers-audience
+            for workspace_id in self._subscribed_neighbours(about):
+                yield from (each for each in self._by_workspace[workspace_id] if each.about_workspace_id is None)
+        if event.tree_root_id:
+            yield from (
+                each for each in self._by_workspace.get(event.tree_root_id, ()) if each.about_workspace_id is None
+            )
+        if event.audience == "children" and about is not None:
+            for child in self._org.children(about):
+                yield from (each for each in self._by_workspace.get(child.id, ()) if each.about_workspace_id is None)
+
+    def _subscribed_neighbours(self, workspace: Workspace) -> list[str]:
+        """Looks at the listeners or at the neighbours, whichever are fewer as far as one can tell beforehand."""
+        if len(self._by_workspace) > _YIELD_THRESHOLD:
+            return [each.id for each in neighbours(self._org, workspace) if each.id in self._by_workspace]
+        return [each for each in self._by_workspace if each != workspace.id and self._is_related(each, workspace)]
+
+    def _is_related(self, workspace_id: str, other: Workspace) -> bool:
+        one = self._org.workspace(workspace_id)
+        return one is not None and are_related(self._org, one, other)
+
+    # -- what they are told --------------------------------------------------------------------------------------------
+
+    async def catch_up(self, subscriber: LiveSubscriber) -> None:
+        """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
+        start_cursor = subscriber.cursor
+        while subscriber.cursor < self._sent_upto:
+            page = await self._feed.read_after(
+                audience_of(self._org, subscriber), subscriber.cursor, _CATCH_UP_PAGE, self._sent_upto
+            )
+            for event in page.events:
+                subscriber.send_event(event, {})
+                if subscriber.transport.unread_bytes() > self._limit // 2:
+                    await subscriber.transport.wait_drained()
+            subscriber.cursor = max(subscriber.cursor, page.upto)
+            await yield_to_others()  # an engine that answers at once must not keep the others waiting
+            if subscriber.cursor >= self._sent_upto and start_cursor + 1 < await self._feed.oldest(self.org_id):
+                # Retention went by while it read: some of what it was to be told may be gone.
+                subscriber.send_frame(SnapshotRequiredFrame("pruned"), subscriber.cursor)
+                if subscriber.transport.can_resubscribe:
+                    return
+                start_cursor = subscriber.cursor
+        subscriber.is_live = True
+        for event in await self._transient.recent():
+            if subscriber.workspace_id in (None, event.workspace_id):
+                subscriber.send_event(event, {})
+
+    async def _drain_slow_subscriber(self, subscriber: LiveSubscriber) -> None:
+        """A listener that left too much unread is told no more until it has read; one that does not read is cut."""
+        while subscriber.transport.unread_bytes() > self._limit // 2:
+            delivered = subscriber.transport.delivered_bytes()
+            await self._clock.wait(subscriber.transport.wait_drained(), _DRAIN_SECONDS)
+            if subscriber.transport.delivered_bytes() == delivered:
+                subscriber.transport.disconnect(CLOSE_TOO_SLOW, "too many events are unread; resume")
+                return
+        await self.catch_up(subscriber)  # control: catch-up-after-nod
+
+    async def _run_until_closing(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A store that does not answer is asked again; a mistake of ours ends the channels, which then resume."""
+        while not self._feed.closing:
+            try:
+                await work()
+            except StoreUnavailable:
+                await clock_sleep(self._clock, _STORE_RETRY_SECONDS)
+            except Exception:
+                _log.exception(
+                    "live events of an organisation have stopped; its channels are closed to start over",
+                    extra={"org": self.org_id},
+                )
+                for subscriber in list(self.subscribers()):
+                    subscriber.is_live = False
+                    subscriber.transport.disconnect(CLOSE_INTERNAL, "the server made a mistake; resume")
+                self.stop()
+                return
+
+    async def _publish_journal(self) -> None:
+        while not self._feed.closing:
+            page = await self._feed.wait_for_events(self.org_id, self._sent_upto, _CATCH_UP_PAGE)
+            for event in page.events:
+                self._sent_upto = event.seq
+                if self._publish(event) > _YIELD_THRESHOLD:
+                    await yield_to_others()  # a crowd must not keep everybody else waiting for a whole page
+                if event.name == "WORKSPACE_REMOVED":
+                    self._end_workspace(event.workspace_id)
+            self._sent_upto = max(self._sent_upto, page.upto)
+
+    def _publish(self, event: EncodedEvent) -> int:
+        return self._send_to(event, self._audience_of(event))
+
+    def _send_to(self, event: EncodedEvent, subscribers: Iterable[LiveSubscriber]) -> int:
+        """Tells all of them that are live; returns how many that were."""
+        frames: dict[tuple[type, int], bytes] = {}
+        slow, sent = [], 0
+        for subscriber in subscribers:
+            if subscriber.is_live and not 0 < event.seq <= subscriber.cursor:
+                subscriber.send_event(event, frames)
+                sent += 1
+                if subscriber.transport.unread_bytes() > self._limit:
+                    slow.append(subscriber)
+        for subscriber in slow:
+            subscriber.is_live = False
+            subscriber.transport.replace_work(partial(self._drain_slow_subscriber, subscriber))
+        return sent
+
+    def _end_workspace(self, workspace_id: str) -> None:
+        for subscriber in list(self._by_workspace.get(workspace_id, ())):
+            subscriber.transport.disconnect(CLOSE_SESSION_ENDED, "workspace removed")

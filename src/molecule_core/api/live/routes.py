@@ -1,0 +1,164 @@
+"""The routes of what is live: snapshot, WebSocket, event streams."""
+
+from collections.abc import Callable
+
+from molecule_core.access.model import Caller, CredentialKind
+from molecule_core.api.http.auth import Authenticator
+from molecule_core.api.http.query_parameters import ORG, csv_param, query_params, read_text_param
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.live.sse import LegacySseConnection, SseConnection
+from molecule_core.api.live.subscribers import LiveSubscriber
+from molecule_core.api.live.websocket import WebSocketConnection
+from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.common.errors import InvalidField, NotFound
+from molecule_core.org.reader import OrgReader
+from molecule_core.views.feed import EncodedEvent, Feed
+from molecule_core.views.snapshot import SnapshotReader
+from molecule_core.wire.schemas.envelope import INSTRUCTION_INCLUDES
+from molecule_core.wire.schemas.live import Snapshot
+
+_INCLUDE_PARAM = csv_param("include", "What is told beside an agent's own mail.", INSTRUCTION_INCLUDES)
+
+
+class LiveRoutes:
+    """Opens live channels, and gives the snapshot that they go on from."""
+
+    def __init__(
+        self,
+        live: LiveHub,
+        feed: Feed,
+        snapshots: SnapshotReader,
+        org: OrgReader,
+        authenticator: Authenticator,
+        presenter: InboxPresenter,
+    ) -> None:
+        self._presenter = presenter
+        self._authenticator = authenticator
+        self._live = live
+        self._feed = feed
+        self._snapshots = snapshots
+        self._org = org
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN)
+        snapshot, stream = "/orgs/{org_id}/snapshot", "text/event-stream"
+        event_query = query_params(ORG, _INCLUDE_PARAM)
+        own_event_query = query_params(_INCLUDE_PARAM)
+        return [
+            Route(
+                "GET",
+                snapshot,
+                self.get_snapshot,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "All that the canvas shows",
+                None,
+                Snapshot,
+            ),
+            Route(
+                "GET",
+                "/ws",
+                self.open_websocket,
+                AccessPolicy(ALL_CREDENTIALS),
+                "Live events over a WebSocket",
+                status=101,
+                upgrades=True,
+                query=event_query,
+            ),
+            Route(
+                "GET",
+                "/events/stream",
+                self.open_stream,
+                AccessPolicy(ALL_CREDENTIALS),
+                "Live events as server-sent events",
+                media_type=stream,
+                query=event_query,
+            ),
+            Route(
+                "GET",
+                "/workspaces/{id}/events/stream",
+                self.open_legacy_stream,
+                own,
+                "The same, of one workspace, older shape",
+                media_type=stream,
+                query=own_event_query,
+            ),
+        ]
+
+    async def get_snapshot(self, request: Request) -> Response:
+        """An organisation as of one place in its journal; live channels go on from there."""
+        return json_response(await self._snapshots.read_snapshot(request.path_params["org_id"], request.caller))
+
+    async def open_websocket(self, request: Request) -> Response:
+        """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
+        credential = self._authenticator.credential_hash(request.headers)
+        return WebSocketConnection(
+            self._live, request, org_id_of(request, self._org), credential, self._event_rewriter(request)
+        ).to_response()
+
+    async def open_stream(self, request: Request) -> Response:
+        """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
+        return self._open_sse(
+            request, SseConnection(self._live, self._feed.epoch()), org_id_of(request, self._org), None
+        )
+
+    async def open_legacy_stream(self, request: Request) -> Response:
+        """What happens to one workspace, as `{type, timestamp, data}`."""
+        workspace = request.workspace
+        return self._open_sse(
+            request, LegacySseConnection(self._live, self._feed.epoch()), workspace.org_id, workspace.id
+        )
+
+    def _open_sse(
+        self, request: Request, stream: SseConnection, org_id: str, about_workspace_id: str | None
+    ) -> Response:
+        credential = self._authenticator.credential_hash(request.headers)
+        subscriber = LiveSubscriber(
+            request.caller, org_id, stream, credential, about_workspace_id, self._event_rewriter(request)
+        )
+        last = request.header(b"last-event-id")
+        if last is None:
+            return stream.to_response(subscriber, lambda: self._live.open(subscriber))
+        epoch, _, seq = last.partition(":")
+        if not (seq.isascii() and seq.isdigit() and len(seq) < 20):
+            raise InvalidField(reason="Last-Event-ID must be the id of an event; leave it out to start from now")
+        return stream.to_response(subscriber, lambda: self._live.resume(subscriber, int(seq), epoch))
+
+    def _event_rewriter(self, request: Request) -> Callable[[EncodedEvent], EncodedEvent] | None:
+        """How an agent is told of its own mail that asks for instructions (`include=instructions`)."""
+        own = self._org.workspace(request.caller.id) if request.caller.kind is CredentialKind.WORKSPACE else None
+        options = self._presenter.options_for(own, request.query_params(), only_if_requested=True)
+        if own is None or options is None:
+            return None
+        own_id = own.id
+
+        def retold(event: EncodedEvent) -> EncodedEvent:
+            now = self._org.workspace(own_id)
+            return event if now is None else self._presenter.present_event(now, options, event)
+
+        return retold
+
+
+def org_id_of(request: Request, org: OrgReader) -> str:
+    """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""
+    caller: Caller = request.caller
+    if caller.kind is CredentialKind.WORKSPACE:
+        return org.active_workspace(caller.id).org_id
+    if caller.kind is CredentialKind.PERSON:
+        return caller.org_id
+    org_id = read_text_param(request.query_params(), "org_id")
+    if org_id is None:
+        return org.orgs()[0].id
+    if org.find_org(org_id) is None:
+        raise NotFound(what="organisation")
+    return org_id

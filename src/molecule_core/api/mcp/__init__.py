@@ -1,0 +1,1 @@
+"""MCP endpoint over streamable HTTP."""

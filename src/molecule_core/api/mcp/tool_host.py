@@ -1,0 +1,352 @@
+"""The platform's tools on the server itself: each runs through the table of routes in process, as whoever asked.
+
+Above: the dispatcher (`tools/mcp_dispatcher.py`), by way of `api/mcp/routes.py`. Below: `App.ask`, and the walks of `tools/runners/message_tools.py`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct, structs
+
+from molecule_core.api.http.application import InternalRequest
+from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.mcp.responses import PostResponse, current_response
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import IdGenerator, Randomness
+from molecule_core.common.settings import Settings
+from molecule_core.org.reader import OrgReader
+from molecule_core.tools.docs import server_instructions
+from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
+from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
+from molecule_core.tools.runners.requester import with_approval
+from molecule_core.tools.schemas import messages as types
+from molecule_core.tools.schemas import replies
+from molecule_core.tools.spec import LocalCall, RouteCall, ToolError, ToolSpec
+from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage, as_object
+
+INSTRUCTIONS = server_instructions()
+# Messages whose hand-over is remembered for agents that do not name its attempt.
+_MAX_HELD_ATTEMPTS = 10_000
+ToolHandler = Callable[["ToolInvocation", Any], Awaitable[dict[str, Any]]]
+McpInternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
+
+
+class TestExtensions(Protocol):
+    """What a test server has beside the product's tools."""
+
+    specs: Sequence[ToolSpec]
+    extra: ExtraMethods
+
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
+        """Runs one of these tools."""
+
+    def client_answered(self, message: JsonRpcMessage) -> None:
+        """A client has answered what it was asked."""
+
+
+class McpDependencies(NamedTuple):
+    """What the endpoint is given: time, ids, chance, settings, and, on a test server, more tools."""
+
+    clock: Clock
+    ids: IdGenerator
+    randomness: Randomness
+    settings: Settings
+    version: str
+    extensions: TestExtensions | None
+
+
+class ToolInvocation(NamedTuple):
+    """One call of a tool: for which request, told how, under which name."""
+
+    post_response: PostResponse
+    context: CallContext
+    key: str
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that calls."""
+        return self.post_response.workspace_id
+
+
+class InProcessRequester:
+    """Makes requests of the public API in the name of another request's caller. (A `Speaks`.)"""
+
+    def __init__(self, call_internally: McpInternalCall, request: Request, is_closing: Callable[[], bool]) -> None:
+        self._call_internally = call_internally
+        self._request = request
+        self._is_closing = is_closing
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. Raises ToolError."""
+        encoded_headers = {name.encode(): value.encode() for name, value in (headers or {}).items()}
+        data = b"" if body is None else msgspec.json.encode(body)
+        query_string = urlencode(query or {}).encode()
+        response = await self._call_internally(
+            self._request, InternalRequest(method, path, query_string, data, encoded_headers)
+        )
+        found = msgspec.json.decode(response.body) if response.body else None
+        if response.status >= 400:
+            raise tool_error(found)
+        if _is_empty_long_poll(found, query, path) and self._is_closing():
+            raise ToolError("the server is being restarted. Call again in a few seconds.", "restarting")
+        return found
+
+
+def _is_empty_long_poll(found: Any, query: dict[str, Any] | None, path: str) -> bool:
+    """Whether a request was held until there would be something, and let go without it."""
+    if path.endswith("/agents/wait"):
+        return bool(as_object(as_object(found).get("call")).get("status") == collaboration_tools.IN_PROGRESS)
+    if path.endswith("/wait"):
+        return not as_object(found).get("settled")
+    if approval_tools.is_approval_wait(path, query):
+        return not approval_tools.has_ended(found)
+    return found == [] and bool(query and query.get("wait"))
+
+
+def tool_error(problem: Any) -> ToolError:
+    """A refusal of a route, as a model reads it."""
+    details = as_object(problem)
+    if details.get("code") == approval_tools.APPROVAL_NEEDED:
+        return approval_tools.approval_needed_error(details)
+    inner = as_object(details.get("error"))  # of JSON-RPC
+    text = inner.get("message") or details.get("error") or "the server refused this"
+    reasons = inner.get("data")
+    reason = as_object(reasons[0]).get("reason", "") if isinstance(reasons, list) and reasons else ""
+    if isinstance(details.get("hint"), str):
+        text = f"{text} ({details['hint']})"
+    if "retry_after" in details:
+        text = f"{text}; try again in {details['retry_after']} seconds"
+    return ToolError(str(text), str(details.get("code") or reason.lower() or "tool_failed"))
+
+
+class McpToolHost:
+    """Has the tools, and runs them for the workspace whose request it is. (A `mcp.Host`.)"""
+
+    name = "molecule"
+    instructions = INSTRUCTIONS
+
+    def __init__(
+        self,
+        call_internally: McpInternalCall,
+        org: OrgReader,
+        is_closing: Callable[[], bool],
+        dependencies: McpDependencies,
+    ) -> None:
+        self.version = dependencies.version
+        self.local_tools: Mapping[str, ToolHandler] = {
+            "reply": self._answer_by_handle,
+            "decline": self._decline_by_handle,
+            "reply_to_workspace": self._reply_to_workspace,
+            "get_runtime_identity": self._runtime_identity,
+            "wait_for_message": self._wait_for_message,
+            "inbox_peek": self._peek_inbox,
+            "inbox_pop": self._pop_inbox,
+            "chat_history": self._chat_history,
+            **dict.fromkeys(delegation_tools.TOOL_NAMES, self._run_delegation_tool),
+            **dict.fromkeys(approval_tools.TOOL_NAMES, self._run_approval_tool),
+            **dict.fromkeys(collaboration_tools.TOOL_NAMES, self._run_collab_tool),
+        }
+        self._call_internally = call_internally
+        self._org = org
+        self._is_closing = is_closing
+        self._clock = dependencies.clock
+        self._ids = dependencies.ids
+        self._limits = dependencies.settings.limits
+        self._public_url = dependencies.settings.url
+        self._extensions = dependencies.extensions
+        self._tools = (*TOOLS, *(() if dependencies.extensions is None else dependencies.extensions.specs))
+        self._held_attempts: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """The tools, in the order in which they are listed."""
+        return self._tools
+
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
+        """Runs a tool in the name of the request that this task works on. Raises ToolError."""
+        post_response = current_response()
+        if post_response is None:
+            raise LookupError("a tool runs for a request")
+        if self._extensions is not None and spec in self._extensions.specs:
+            return await self._extensions.call(spec, arguments, calling)
+        invocation = ToolInvocation(post_response, calling, self._idempotency_key(calling))
+        workspace_id = spec.caller_workspace(arguments)
+        if workspace_id not in ("", invocation.workspace_id):
+            raise ToolError(
+                f"this connection is workspace {invocation.workspace_id} and cannot act as {workspace_id}. Leave {spec.identity_argument} out, or "
+                "use the connection of that workspace.",
+                "wrong_workspace",
+            )
+        if isinstance(spec.call, LocalCall):
+            return ToolResult(await self.local_tools[spec.call.name](invocation, arguments))
+        return ToolResult(await self._call_route(spec, spec.call, invocation, arguments))
+
+    async def _call_route(
+        self, spec: ToolSpec, route: RouteCall, invocation: ToolInvocation, arguments: Struct
+    ) -> dict[str, Any]:
+        request = spec.to_request(invocation.workspace_id, arguments)
+        headers = message_tools.idempotency_headers(invocation.key) if route.keyed else {}
+        requester = with_approval(self._requester_for(invocation), arguments, read_only=True)
+        response = await requester.call(
+            request.method, request.path, body=request.body, query=request.query, headers=headers
+        )
+        return spec.convert_result(invocation.workspace_id, response)
+
+    def _requester_for(self, invocation: ToolInvocation) -> InProcessRequester:
+        return InProcessRequester(self._call_internally, invocation.post_response.request, self._is_closing)
+
+    def _idempotency_key(self, calling: CallContext) -> str:
+        """What makes a repeated call harmless: the name that the agent's host gives it, or a new one."""
+        return message_tools.host_call_id(calling.meta) or self._ids.new()
+
+    # -- verbs that are no single route --------------------------------------------------------------------------------
+
+    async def _reply_to_workspace(
+        self, invocation: ToolInvocation, arguments: types.ReplyToWorkspaceArguments
+    ) -> dict[str, Any]:
+        arguments = structs.replace(
+            arguments, attempt=arguments.attempt or self._attempt_of(invocation, arguments.activity_id)
+        )
+        return await message_tools.reply_to_workspace(
+            self._requester_for(invocation), invocation.workspace_id, arguments, invocation.key
+        )
+
+    async def _answer_by_handle(
+        self, invocation: ToolInvocation, arguments: replies.ReplyByHandleArguments
+    ) -> dict[str, Any]:
+        return await message_tools.reply_by_handle(
+            self._requester_for(invocation), invocation.workspace_id, arguments, invocation.key
+        )
+
+    async def _decline_by_handle(
+        self, invocation: ToolInvocation, arguments: replies.DeclineArguments
+    ) -> dict[str, Any]:
+        return await message_tools.decline_by_handle(
+            self._requester_for(invocation), invocation.workspace_id, arguments, invocation.key
+        )
+
+    async def _runtime_identity(self, invocation: ToolInvocation, _given: types.NoArguments) -> dict[str, Any]:
+        workspace = self._org.active_workspace(invocation.workspace_id)
+        details = types.ConnectedWorkspace(
+            workspace_id=workspace.id, platform_url=self._public_url, name=workspace.name, status=workspace.status.value
+        )
+        identity = types.RuntimeIdentityResult(runtime="molecule server", version=self.version, workspaces=[details])
+        found: dict[str, Any] = msgspec.to_builtins(identity)
+        return found
+
+    async def _wait_for_message(
+        self, invocation: ToolInvocation, arguments: types.WaitForMessageArguments
+    ) -> dict[str, Any]:
+        """Who gives up while it waits has taken nothing; a message that was taken in that very moment stays held until
+        its lease ends, and then comes again."""
+        requester, lease = (
+            self._requester_for(invocation),
+            min(self._limits.mcp_lease_seconds, self._limits.lease_seconds),
+        )
+        message = await message_tools.wait_for_message(
+            requester,
+            invocation.workspace_id,
+            arguments.timeout_secs,
+            clock=self._clock,
+            lease=lease,
+            progress=invocation.context.progress,
+        )
+        if message is None:
+            return _to_builtins(
+                types.WaitForMessageResult(message=None, note="No message came. Call again to go on waiting.")
+            )
+        self._remember_attempt(invocation, message.activity_id, message.attempt)
+        return _to_builtins(
+            types.WaitForMessageResult(
+                message=message, waiting=await self._count_others(requester, invocation.workspace_id)
+            )
+        )
+
+    async def _count_others(self, requester: InProcessRequester, own: str) -> int:
+        """How many more are open; looking for them must not cost the message that was taken."""
+        try:
+            return max(0, len(await message_tools.peek_messages(requester, own, types.MAX_PEEKED_MESSAGES)) - 1)
+        except ToolError:
+            return 0
+
+    async def _peek_inbox(self, invocation: ToolInvocation, arguments: types.InboxPeekArguments) -> dict[str, Any]:
+        return _to_builtins(
+            types.InboxPeekResult(
+                messages=await message_tools.peek_messages(
+                    self._requester_for(invocation), invocation.workspace_id, arguments.limit
+                )
+            )
+        )
+
+    async def _pop_inbox(self, invocation: ToolInvocation, arguments: types.InboxPopArguments) -> dict[str, Any]:
+        arguments = structs.replace(
+            arguments, attempt=arguments.attempt or self._attempt_of(invocation, arguments.activity_id)
+        )
+        return await message_tools.ack_message(self._requester_for(invocation), invocation.workspace_id, arguments)
+
+    async def _chat_history(self, invocation: ToolInvocation, arguments: types.ChatHistoryArguments) -> dict[str, Any]:
+        return await message_tools.chat_history(self._requester_for(invocation), invocation.workspace_id, arguments)
+
+    async def _run_delegation_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
+        """The tools about delegations. Who gives up while it waits for a result has cancelled nothing."""
+        workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
+        meta, details = (
+            invocation.context.meta,
+            delegation_tools.requested_progress(invocation.context.progress, invocation.context.meta),
+        )
+        return await delegation_tools.run(
+            workspaces, arguments, message_tools.host_call_id(meta), clock=self._clock, progress=details
+        )
+
+    async def _run_approval_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
+        """The tools about approvals. What an agent was shown is not kept here: it says itself what it decides about."""
+        workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
+        meta, details = (
+            invocation.context.meta,
+            delegation_tools.requested_progress(invocation.context.progress, invocation.context.meta),
+        )
+        return await approval_tools.run(
+            workspaces, arguments, message_tools.host_call_id(meta), clock=self._clock, progress=details
+        )
+
+    async def _run_collab_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
+        """The tools about agents in threads, from the session thread of whoever asks. Who gives up while it waits has
+        ended nothing but its wait."""
+        workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
+        meta, details = (
+            invocation.context.meta,
+            delegation_tools.requested_progress(invocation.context.progress, invocation.context.meta),
+        )
+        session = collaboration_tools.host_session(meta)
+        return await collaboration_tools.run(
+            workspaces, arguments, invocation.key, clock=self._clock, session=session, progress=details
+        )
+
+    # -- what an agent holds -------------------------------------------------------------------------------------------
+
+    def _remember_attempt(self, invocation: ToolInvocation, activity_id: str, attempt: int) -> None:
+        key = (invocation.workspace_id, invocation.post_response.holder, activity_id)
+        self._held_attempts[key] = attempt
+        self._held_attempts.move_to_end(key)
+        if len(self._held_attempts) > _MAX_HELD_ATTEMPTS:
+            self._held_attempts.popitem(last=False)
+
+    def _attempt_of(self, invocation: ToolInvocation, activity_id: str) -> int:
+        """The attempt under which this client was given a message; 0 if that is not known here."""
+        return self._held_attempts.get((invocation.workspace_id, invocation.post_response.holder, activity_id), 0)
+
+
+def _to_builtins(details: Struct) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(details)
+    return found

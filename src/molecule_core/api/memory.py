@@ -1,0 +1,292 @@
+"""What agents wish to remember: memories that are searched, and values under keys. What they hold is data."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.query_parameters import (
+    AFTER,
+    BEFORE,
+    LIMIT,
+    enum_param,
+    int_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+    string_param,
+)
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import InsufficientRole, InvalidField
+from molecule_core.common.limits import Limits
+from molecule_core.memory.model import KeyValue, Memory, MemoryDraft, MemoryScope, RecallQuery
+from molecule_core.memory.reader import KeyReader, MemoryReader
+from molecule_core.memory.writer import KeyWriter, MemoryWriter
+from molecule_core.org.reader import OrgReader
+
+_MAX_VERSION = (1 << 63) - 1
+
+
+class CommitMemoryBody(Struct):
+    """What is to be remembered. `scope`: LOCAL (for the workspace itself), TEAM (also for its peers) or GLOBAL (for the
+    whole organisation)."""
+
+    content: str
+    scope: str = MemoryScope.LOCAL.value
+    namespace: str | None = None
+
+
+class CommitMemoryResponse(Struct, omit_defaults=True):
+    """A memory is kept. `redacted`: so many secrets were taken out of it before."""
+
+    id: str
+    scope: str
+    namespace: str
+    redacted: int = 0
+
+
+class MemoryView(Struct):
+    """A memory. `workspace_id`: who remembers it; `written_by`: who said so, as `kind:id`. Times are RFC 3339."""
+
+    id: str
+    workspace_id: str
+    workspace_name: str | None
+    scope: str
+    namespace: str
+    content: str
+    written_by: str
+    created_at: str
+
+
+class PutValueBody(Struct):
+    """A value, any JSON, under a key. `if_match_version`: only if the key has this version; 0: only if it is not there.
+    Without `ttl_seconds` it stays, also where it was to end before."""
+
+    key: str
+    value: Any
+    ttl_seconds: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    if_match_version: Annotated[int, msgspec.Meta(ge=0, le=_MAX_VERSION)] | None = None
+
+
+class PutValueResponse(Struct):
+    """A value is kept."""
+
+    key: str
+    version: int
+    expires_at: str | None
+    updated_at: str
+    status: str = "ok"
+
+
+class EntryView(Struct):
+    """A value under a key."""
+
+    key: str
+    value: Raw
+    version: int
+    expires_at: str | None
+    updated_at: str
+
+
+class DeletedResponse(Struct):
+    """It is not there any more."""
+
+    status: str = "deleted"
+
+
+class MemoryRoutes:
+    """The routes of a workspace's memory."""
+
+    def __init__(
+        self,
+        writer: MemoryWriter,
+        reader: MemoryReader,
+        keys: KeyWriter,
+        entries: KeyReader,
+        org: OrgReader,
+        *,
+        limits: Limits,
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._keys = keys
+        self._entries = entries
+        self._org = org
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        memories, keys = "/workspaces/{id}/memories", "/workspaces/{id}/memory"
+        one_memory, one_key = f"{memories}/{{memory_id}}", f"{keys}/{{key}}"
+        # Whoever may issue a token of the workspace may read what it remembers; who only looks may not.
+        own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR)
+        memory_query = query_params(
+            LIMIT,
+            BEFORE,
+            string_param("q", "Only those that hold all these words."),
+            enum_param("scope", "Only those of this scope.", list(MemoryScope)),
+            string_param("namespace", "Only those of this namespace."),
+        )
+        paged = query_params(LIMIT, AFTER)
+        matched = query_params(int_param("if_match_version", "Only if it has this version."))
+        return [
+            Route(
+                "GET",
+                memories,
+                self.recall_memories,
+                own,
+                "Recall memories",
+                None,
+                list[MemoryView],
+                query=memory_query,
+            ),
+            Route(
+                "POST",
+                memories,
+                self.commit_memory,
+                own,
+                "Remember something",
+                CommitMemoryBody,
+                CommitMemoryResponse,
+                201,
+            ),
+            Route("DELETE", one_memory, self.forget_memory, own, "Forget a memory", None, DeletedResponse),
+            Route("GET", keys, self.list_values, own, "The values of a workspace", None, list[EntryView], query=paged),
+            Route("POST", keys, self.put_value, own, "Put a value under a key", PutValueBody, PutValueResponse),
+            Route("GET", one_key, self.get_value, own, "A value under a key", None, EntryView, catch_all=True),
+            Route(
+                "DELETE",
+                one_key,
+                self.delete_value,
+                own,
+                "Remove a key",
+                None,
+                DeletedResponse,
+                catch_all=True,
+                query=matched,
+            ),
+        ]
+
+    # -- memories ------------------------------------------------------------------------------------------------------
+
+    async def recall_memories(self, request: Request) -> Response:
+        """Newest first: the workspace's own, TEAM memories of its peers, GLOBAL ones of its organisation. `q`: only
+        those that hold all these words; `scope`, `namespace`; `before` (an id) pages back."""
+        query = request.query_params()
+        maximum = self._limits.memory_recall
+        recall_query = RecallQuery(
+            text=query.get("q") or None,
+            scope=_parse_scope(query["scope"]) if query.get("scope") else None,
+            namespace=read_text_param(query, "namespace"),
+            before=read_text_param(query, "before"),
+            limit=read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum,
+        )
+        return json_response(
+            [self._memory_view(each) for each in await self._reader.recall(request.workspace.id, recall_query)]
+        )
+
+    async def commit_memory(self, request: Request) -> Response:
+        """Secrets are taken out first. GLOBAL is for workspaces at the top of the organisation."""
+        body = request.parse_body(CommitMemoryBody)
+        draft = MemoryDraft(
+            body.content,
+            _parse_scope(body.scope),
+            body.namespace or "",
+            f"{request.caller.kind.value}:{request.caller.id}",
+        )
+        memory, redacted = await self._writer.save_memory(request.workspace.id, draft)
+        return json_response(CommitMemoryResponse(memory.id, memory.scope, memory.namespace, redacted), 201)
+
+    async def forget_memory(self, request: Request) -> Response:
+        """For the workspace that wrote it, and for owners."""
+        memory_id = request.path_param("memory_id", "memory")
+        if request.caller.kind is CredentialKind.PERSON and request.caller.role is not Role.OWNER:
+            await self._reader.find(request.workspace.id, memory_id)
+            raise InsufficientRole(role=request.caller.role.value, needed=Role.OWNER.value)
+        await self._writer.delete_memory(request.workspace.id, memory_id)
+        return json_response(DeletedResponse())
+
+    def _memory_view(self, memory: Memory) -> MemoryView:
+        author = self._org.workspace(memory.workspace_id)
+        return MemoryView(
+            id=memory.id,
+            workspace_id=memory.workspace_id,
+            workspace_name=None if author is None else author.name,
+            scope=memory.scope,
+            namespace=memory.namespace,
+            content=memory.content,
+            written_by=memory.written_by,
+            created_at=to_rfc3339(memory.created_at),
+        )
+
+    # -- keys ----------------------------------------------------------------------------------------------------------
+
+    async def list_values(self, request: Request) -> Response:
+        """In the order of the keys, behind key `after`; a page ends early where large values would make it large."""
+        query = request.query_params()
+        maximum = max(1, min(self._limits.page_rows, self._limits.page_bytes // self._limits.memory_value_bytes))
+        count = read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
+        found = await self._entries.list_values(request.workspace.id, read_text_param(query, "after") or "", count)
+        return json_response([_entry_view(each) for each in found])
+
+    async def get_value(self, request: Request) -> Response:
+        """Its version is what a later write may name."""
+        return json_response(
+            _entry_view(await self._entries.get_value(request.workspace.id, request.path_param("key", "key")))
+        )
+
+    async def put_value(self, request: Request) -> Response:
+        """The answer has the new version. Where another one was named than the key has: 409 with the current one."""
+        body = request.parse_body(PutValueBody)
+        value, maximum = msgspec.json.encode(body.value), self._limits.memory_value_bytes
+        if len(value) > maximum:
+            raise InvalidField(reason=f"value has {len(value)} bytes as JSON; at most {maximum} are taken")
+        if body.ttl_seconds is not None and body.ttl_seconds > self._limits.memory_ttl_seconds:
+            raise InvalidField(reason=f"ttl_seconds may be at most {self._limits.memory_ttl_seconds}")
+        entry = await self._keys.set_value(
+            request.workspace.id,
+            body.key,
+            value.decode(),
+            ttl_seconds=body.ttl_seconds,
+            if_match_version=body.if_match_version,
+        )
+        return json_response(
+            PutValueResponse(entry.key, entry.version, _optional_time(entry.expires_at), to_rfc3339(entry.updated_at))
+        )
+
+    async def delete_value(self, request: Request) -> Response:
+        """With `if_match_version`: only that version."""
+        expected = read_int_param(request.query_params(), "if_match_version", minimum=0, maximum=_MAX_VERSION)
+        await self._keys.delete_value(request.workspace.id, request.path_param("key", "key"), if_match_version=expected)
+        return json_response(DeletedResponse())
+
+
+def _parse_scope(text: str) -> MemoryScope:
+    try:
+        return MemoryScope(text.upper())
+    except ValueError:
+        raise InvalidField(reason="scope must be LOCAL, TEAM or GLOBAL") from None
+
+
+def _entry_view(entry: KeyValue) -> EntryView:
+    return EntryView(
+        key=entry.key,
+        value=Raw(entry.value.encode()),
+        version=entry.version,
+        expires_at=_optional_time(entry.expires_at),
+        updated_at=to_rfc3339(entry.updated_at),
+    )
+
+
+def _optional_time(at: int | None) -> str | None:
+    return None if at is None else to_rfc3339(at)

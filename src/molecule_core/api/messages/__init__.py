@@ -1,0 +1,1 @@
+"""REST and A2A routes of messages, inboxes, replies, files and chains."""

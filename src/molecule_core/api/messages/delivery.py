@@ -1,0 +1,164 @@
+"""What became of a message, dead letters, and mail that nobody takes."""
+
+from msgspec import UNSET
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.query_parameters import BEFORE, LIMIT, query_params, read_int_param, read_text_param
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import NotFound
+from molecule_core.delegations.model import DelegationStatus as Done
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.rules import queue_status
+from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
+from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
+from molecule_core.messages.delivery_state import DeliveryState
+from molecule_core.messages.model import KIND_DELEGATION
+from molecule_core.wire.schemas.delivery import DeadLetterPage, MessageDeliveryLog, QueueStatus, StaleInboxPage
+
+_DEFAULT_PAGE = 100
+
+
+class DeliveryRoutes:
+    """The routes of ticks, queues, dead letters and mail that waits."""
+
+    def __init__(
+        self, status_reader: DeliveryStatusReader, dead_letters: DeadLetterWriter, delegations: DelegationReader
+    ) -> None:
+        self._delegations = delegations
+        self._status_reader = status_reader
+        self._dead_letters = dead_letters
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        follow = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
+        view = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.VIEWER)
+        operate = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        letter_path = f"{one}/dead-letters/{{activity_id}}"
+        of_org = "/orgs/{org_id}/dead-letters"
+        paged = query_params(LIMIT, BEFORE)
+        return [
+            Route(
+                "GET",
+                f"{one}/a2a/queue/{{queue_id}}",
+                self.get_queue_status,
+                follow,
+                "How a message stands",
+                None,
+                QueueStatus,
+            ),
+            Route(
+                "GET",
+                f"{one}/messages/{{activity_id}}/ticks",
+                self.get_ticks,
+                follow,
+                "What became of it",
+                None,
+                MessageDeliveryLog,
+            ),
+            Route(
+                "GET",
+                of_org,
+                self.list_org_dead_letters,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "What was given up",
+                None,
+                DeadLetterPage,
+                query=paged,
+            ),
+            Route(
+                "GET",
+                f"{one}/dead-letters",
+                self.list_dead_letters,
+                view,
+                "The same of one seat",
+                None,
+                DeadLetterPage,
+                query=paged,
+            ),
+            Route(
+                "GET",
+                "/orgs/{org_id}/untaken",
+                self.list_untaken,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "Whose mail nobody takes",
+                None,
+                StaleInboxPage,
+            ),
+            Route("POST", f"{letter_path}/requeue", self.requeue_dead_letter, operate, "Hand a dead letter out again"),
+            Route("DELETE", letter_path, self.discard_dead_letter, operate, "Be done with a dead letter"),
+        ]
+
+    async def get_queue_status(self, request: Request) -> Response:
+        """How a message stands on its way to an agent. What carries a delegation stands as that does: to be handled is
+        not to be done."""
+        state = await self._message_state(request, request.path_param("queue_id", "message"))
+        status = await self._status_reader.queue_status(state)
+        if state.kind == KIND_DELEGATION:
+            row = await self._delegations.get_delegation(request.workspace.org_id, state.id)
+            status.status = queue_status(row)
+            ended = row.settled_at if row.status is Done.COMPLETED else None
+            status.completed_at = UNSET if ended is None else to_rfc3339(ended)
+        return json_response(status)
+
+    async def get_ticks(self, request: Request) -> Response:
+        """All that became of a message, and why it does not go on."""
+        return json_response(
+            await self._status_reader.get_ticks(
+                await self._message_state(request, request.path_param("activity_id", "message"))
+            )
+        )
+
+    async def _message_state(self, request: Request, activity_id: str) -> DeliveryState:
+        """A message that the caller sent or got, or that is of the person's organisation; any other is unknown."""
+        state = await self._status_reader.get_state(request.workspace.id, activity_id)
+        if request.caller.kind is CredentialKind.WORKSPACE and request.caller.id not in (
+            request.workspace.id,
+            state.source_id,
+        ):
+            raise NotFound(what="message")
+        return state
+
+    async def list_org_dead_letters(self, request: Request) -> Response:
+        """The dead letters of an organisation, newest first."""
+        return await self._dead_letter_page(request, request.path_params["org_id"], None)
+
+    async def list_dead_letters(self, request: Request) -> Response:
+        """The dead letters of one seat, newest first."""
+        return await self._dead_letter_page(request, request.workspace.org_id, request.workspace.id)
+
+    async def _dead_letter_page(self, request: Request, org_id: str, workspace_id: str | None) -> Response:
+        query = request.query_params()
+        count = read_int_param(query, "limit", minimum=1, maximum=request.limits.page_rows) or _DEFAULT_PAGE
+        before = read_text_param(query, "before")
+        count = min(count, request.limits.page_rows)
+        return json_response(
+            await self._status_reader.list_dead_letters(org_id, count, workspace_id=workspace_id, before=before)
+        )
+
+    async def list_untaken(self, request: Request) -> Response:
+        """Workspaces where messages that want an answer have waited for long and nobody has had them: the agent is
+        paused, is not there, or does not come for its mail. The longest waiting first, as many as `untaken_rows`."""
+        return json_response(await self._status_reader.list_untaken(request.path_params["org_id"]))
+
+    async def requeue_dead_letter(self, request: Request) -> Response:
+        """The same message is handed out again."""
+        activity_id = request.path_param("activity_id", "dead letter")
+        await self._dead_letters.requeue(request.workspace.id, activity_id)
+        return json_response({"status": "requeued", "activity_id": activity_id})
+
+    async def discard_dead_letter(self, request: Request) -> Response:
+        """The message stays in the log, but nobody gets it any more."""
+        activity_id = request.path_param("activity_id", "dead letter")
+        await self._dead_letters.discard(request.workspace.id, activity_id)
+        return json_response({"status": "discarded", "activity_id": activity_id})

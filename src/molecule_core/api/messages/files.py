@@ -1,0 +1,190 @@
+"""Files: uploads, what waits for a polling agent, downloads, previews, limits.
+
+A download is bytes to be saved, whatever it is: it has no type that a browser would act on. A preview is a picture by
+its first bytes, and stands in a box of its own.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.multipart import FilePart, read_form
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.http.streaming_response import StreamingResponse, new_send_semaphore
+from molecule_core.api.messages.send import sender_of
+from molecule_core.common.errors import PreviewUnavailable
+from molecule_core.common.limits import Limits
+from molecule_core.messages.files.attachments import DEFAULT_MIME_TYPE, IMAGE_HEADER_BYTES, image_type
+from molecule_core.messages.files.uploads import FileWriter, Upload, to_file_part
+
+_SANDBOX_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
+# Who may see a file may change, and a shared computer keeps what it once got.
+_NO_STORE = (b"cache-control", b"private, no-store")
+_PLAIN_NAME_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-()")
+
+
+class UploadedFile(Struct):
+    """A file that is kept. Its `uri` names it in messages."""
+
+    uri: str
+    name: str
+    mimeType: str
+    size: int
+
+
+class UploadResponse(Struct):
+    """The files of one upload, in order."""
+
+    files: list[UploadedFile]
+
+
+class UploadLimits(Struct):
+    """What an upload may bring. Sizes in bytes; `keep_hours`: how long a file stays that no message mentions."""
+
+    max_file_bytes: int
+    max_request_bytes: int
+    max_attachments: int
+    keep_hours: int
+
+
+class FileRoutes:
+    """The routes of files."""
+
+    def __init__(self, files: FileWriter, *, limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self._send_semaphore = new_send_semaphore()
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR)
+        read = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
+        own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
+        pending = f"{one}/pending-uploads/{{file_id}}"
+        return [
+            Route(
+                "POST",
+                f"{one}/chat/uploads",
+                self.upload_files,
+                talk,
+                "Send files",
+                response=UploadResponse,
+                streams_body=True,
+            ),
+            Route(
+                "GET", f"{one}/files/{{file_id}}", self.download_file, read, "Get a file", media_type=DEFAULT_MIME_TYPE
+            ),
+            Route(
+                "GET",
+                f"{one}/files/{{file_id}}/preview",
+                self.preview_file,
+                read,
+                "See a picture",
+                media_type="image/*",
+            ),
+            Route(
+                "GET",
+                f"{pending}/content",
+                self.download_file,
+                own_agent,
+                "Get a file that was sent",
+                media_type=DEFAULT_MIME_TYPE,
+            ),
+            Route("POST", f"{pending}/ack", self.ack_file, own_agent, "Say that a file was taken"),
+            Route(
+                "GET",
+                "/uploads/limits",
+                self.get_limits,
+                AccessPolicy(ALL_CREDENTIALS),
+                "What may be sent",
+                response=UploadLimits,
+            ),
+        ]
+
+    # -- in ------------------------------------------------------------------------------------------------------------
+
+    async def upload_files(self, request: Request) -> Response:
+        """Files in fields named `files`. Whether the caller may send them is known before the first byte is read."""
+        upload = self._files.begin_upload(request.workspace.id, sender_of(request.caller))
+        try:
+            async with aclosing(read_form(request)) as form:
+                await _receive_files(upload, form)
+            files = await upload.commit()
+        finally:
+            await upload.abort()
+        return json_response({"files": [to_file_part(each) for each in files]})
+
+    async def ack_file(self, request: Request) -> Response:
+        """The agent has the file; it may still be read."""
+        await self._files.ack_file(request.workspace.id, request.path_param("file_id", "file"))
+        return json_response({"acked": True})
+
+    async def get_limits(self, _request: Request) -> Response:
+        """What a client can say before it sends."""
+        limits = self._limits
+        return json_response(
+            UploadLimits(limits.attachment_bytes, limits.upload_bytes, limits.attachments, limits.upload_hours)
+        )
+
+    # -- out -----------------------------------------------------------------------------------------------------------
+
+    async def download_file(self, request: Request) -> Response:
+        """The bytes of a file, to be saved under its name."""
+        file, source = await self._files.read_file(
+            request.workspace.id, request.path_param("file_id", "file"), _reading_workspace(request)
+        )
+        headers = ((b"content-disposition", _content_disposition(file.name)), _NO_STORE)
+        response = Response(b"", 200, headers, DEFAULT_MIME_TYPE.encode(), _SANDBOX_POLICY)
+        return StreamingResponse(
+            response, source, self._send_semaphore, stall_seconds=self._limits.body_seconds
+        ).to_response()
+
+    async def preview_file(self, request: Request) -> Response:
+        """A picture, to be shown. What it is, its first bytes say, and not its sender."""
+        _file, source = await self._files.read_file(
+            request.workspace.id, request.path_param("file_id", "file"), _reading_workspace(request)
+        )
+        try:
+            kind = image_type(await source.peek(IMAGE_HEADER_BYTES))
+            if kind is None:
+                raise PreviewUnavailable
+        except BaseException:
+            source.close()
+            raise
+        headers = ((b"content-disposition", b"inline"), _NO_STORE)
+        response = Response(b"", 200, headers, kind.encode(), _SANDBOX_POLICY)
+        return StreamingResponse(
+            response, source, self._send_semaphore, stall_seconds=self._limits.body_seconds
+        ).to_response()
+
+
+async def _receive_files(upload: Upload, form: AsyncIterator[FilePart | bytes]) -> None:
+    async for found in form:
+        if isinstance(found, FilePart):
+            await upload.start_file(found.name, found.mime_type)
+        else:
+            await upload.write(found)
+
+
+def _reading_workspace(request: Request) -> str | None:
+    """Which workspace reads; None: a person, or the admin."""
+    return request.caller.id if request.caller.kind is CredentialKind.WORKSPACE else None
+
+
+def _content_disposition(name: str) -> bytes:
+    """`attachment` with the name in both spellings (RFC 6266): letters that every client knows, and all of them."""
+    plain = "".join(each if each in _PLAIN_NAME_CHARS else "_" for each in name)
+    return b"attachment; filename=\"%s\"; filename*=UTF-8''%s" % (plain.encode(), quote(name, safe="").encode())

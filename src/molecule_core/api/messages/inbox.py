@@ -1,0 +1,336 @@
+"""What was said and done, as agents and people read it: the log, the inbox, acks, the chat."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.access.model import Role
+from molecule_core.api.http.query_parameters import (
+    AFTER,
+    BEFORE,
+    LIMIT,
+    WAIT,
+    bool_param,
+    csv_param,
+    enum_param,
+    int_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+    string_param,
+    time_param,
+)
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.errors import CursorNotFound, InvalidField
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import MessageMeter
+from molecule_core.common.tracing import Tracing
+from molecule_core.messages.inbox.claims import InboxClaims
+from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters, ActivityPageRow
+from molecule_core.messages.obligations.instructions import InstructionOptions
+from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.wire.schemas.activity import ActivityRow, ChatPage, WaitingMail
+from molecule_core.wire.schemas.envelope import INSTRUCTION_INCLUDES
+
+_OWN_READ_ACCESS = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER)
+Timestamp = Annotated[datetime, msgspec.Meta(tz=True)]
+_BEFORE_TS_PARAM = time_param("before_ts", "Only what is older than this.")
+_ACTIVITY_QUERY = query_params(
+    LIMIT,
+    WAIT,
+    string_param("since_id", "The row behind which to go on, oldest first; what lies before it is handled."),
+    int_param("claim", "Take messages from the inbox, and hold them for so many seconds.", minimum=1),
+    bool_param("waiting", "What is not handled yet, whoever holds it."),
+    string_param("type", "Only rows of this activity_type."),
+    enum_param("source", "Only what came from there.", ("canvas", "agent")),
+    string_param("peer_id", "Only what was said with this workspace."),
+    int_param("since_secs", "Only what is younger than so many seconds.", minimum=1),
+    _BEFORE_TS_PARAM,
+    csv_param("include", "What is told beside each row.", ("attachments", "peer_info", *INSTRUCTION_INCLUDES)),
+)
+
+
+class AckBody(Struct):
+    """What is handled: one message, or all up to a number. `attempt` names the hand-over it is for."""
+
+    acked_seq: int | None = None
+    activity_id: str | None = None
+    attempt: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | None = None
+
+
+class ClaimedMessage(Struct):
+    """A message that was claimed, and under which attempt."""
+
+    activity_id: str
+    attempt: int
+
+
+class ReleaseClaimsBody(Struct):
+    """Claimed messages that the agent will not handle."""
+
+    claims: list[ClaimedMessage]
+
+
+class ReadUpToBody(Struct):
+    """How far a person has read: the `seq` of a chat's message."""
+
+    seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+
+
+class InboxRoutes:
+    """The routes of reading and of saying what is handled."""
+
+    def __init__(
+        self,
+        writer: MessageWriter,
+        inbox_claims: InboxClaims,
+        reader: MessageReader,
+        presenter: InboxPresenter,
+        message_meter: MessageMeter,
+        *,
+        clock: Clock,
+        limits: Limits,
+        tracing: Tracing | None,
+    ) -> None:
+        self._presenter = presenter
+        self._writer = writer
+        self._inbox_claims = inbox_claims
+        self._reader = reader
+        self._message_meter = message_meter
+        self._clock = clock
+        self._limits = limits
+        self._tracing = tracing
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
+        paged = query_params(LIMIT, BEFORE, AFTER, _BEFORE_TS_PARAM)
+        return [
+            Route(
+                "GET",
+                f"{one}/activity",
+                self.list_activity,
+                _OWN_READ_ACCESS,
+                "Read the log or the inbox",
+                None,
+                list[ActivityRow],
+                query=_ACTIVITY_QUERY,
+            ),
+            Route(
+                "GET",
+                f"{one}/activities",
+                self.list_activity,
+                _OWN_READ_ACCESS,
+                "The same",
+                None,
+                list[ActivityRow],
+                query=_ACTIVITY_QUERY,
+            ),
+            Route(
+                "GET",
+                f"{one}/waiting",
+                self.get_waiting_mail,
+                _OWN_READ_ACCESS,
+                "What waits, and from whom",
+                None,
+                WaitingMail,
+            ),
+            Route("POST", f"{one}/activity/ack", self.ack_messages, own_agent, "Say what is handled", AckBody),
+            Route(
+                "POST",
+                f"{one}/activity/release",
+                self.release_claims,
+                own_agent,
+                "Give claimed messages back",
+                ReleaseClaimsBody,
+            ),
+            Route(
+                "GET",
+                f"{one}/chat-history",
+                self.get_chat,
+                _OWN_READ_ACCESS,
+                "Read the chat with the user",
+                None,
+                ChatPage,
+                query=paged,
+            ),
+            Route(
+                "POST",
+                f"{one}/chat/read",
+                self.mark_chat_read,
+                AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN),
+                "Say what was read",
+                ReadUpToBody,
+            ),
+        ]
+
+    async def list_activity(self, request: Request) -> Response:
+        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox, or what
+        is `waiting` there (`true`): not handled yet, whoever holds it.
+
+        `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
+        query = request.query_params()
+        filters = self._filters(query)
+        limits = self._limits
+        count = read_int_param(query, "limit", minimum=1, maximum=limits.page_rows) or min(100, limits.page_rows)
+        wait = read_int_param(query, "wait", minimum=0, maximum=limits.wait_seconds) or 0
+        lease = read_int_param(query, "claim", minimum=1, maximum=limits.lease_seconds)
+        since_id = read_text_param(query, "since_id")
+        is_history = filters.peer_id is not None or filters.before is not None
+        options = self._presenter.options_for(
+            request.workspace if request.is_own_workspace else None, query, is_history=is_history
+        )
+        self._message_meter.polls += wait > 0
+        try:
+            if query.get("waiting") == "true":
+                rows = await self._reader.list_unhandled(request.workspace.id, count, self._clock.now())
+            elif lease is not None:
+                rows = await self._claim_messages(request, lease, count, wait, options)
+            elif since_id is not None:
+                rows = await self._read_after(request, since_id, filters, count, wait)
+            elif (
+                request.is_own_workspace and filters.activity_type == TYPE_RECEIVE
+            ):  # the first page of clients that keep a cursor
+                rows = await self._inbox_claims.read_latest(request.workspace.id, filters, count, wait=wait)
+            else:
+                rows = await self._reader.list_newest(request.workspace.id, filters, count, wait=wait)
+        finally:
+            self._message_meter.polls -= wait > 0
+        if request.is_own_workspace and (
+            lease is not None or since_id is not None
+        ):  # not who reads what it has had before
+            self._message_meter.delivered += len(rows)
+            if self._tracing is not None:
+                self._trace_delivery(self._tracing, rows)
+        includes = query.get("include", "").split(",")
+        with_peer = "peer_info" in includes
+        with_files = with_peer or "attachments" in includes
+        if lease is None:  # what is claimed was told, or could not be
+            rows = await self._presenter.with_instructions(request.workspace, rows, options)
+        views = [self._reader.to_activity_row(row, with_peer=with_peer, with_files=with_files) for row in rows]
+        await self._presenter.refresh_delegation_status(request.workspace.id, views)
+        return json_response([self._presenter.present_row(*each, options) for each in zip(views, rows, strict=True)])
+
+    def _trace_delivery(self, tracing: Tracing, rows: list[ActivityPageRow]) -> None:
+        for row in rows:
+            if row.trace_parent is not None:
+                about = {"molecule.workspace": row.workspace_id, "molecule.activity": row.id}
+                tracing.begin_span("molecule.deliver", row.trace_parent, about, row.created_at).end()
+
+    def _filters(self, query: dict[str, str]) -> ActivityFilters:
+        source = read_text_param(query, "source")
+        if source not in (None, "canvas", "agent"):
+            raise InvalidField(reason="source must be canvas or agent")
+        since = read_int_param(query, "since_secs", minimum=1, maximum=self._limits.since_seconds)
+        return ActivityFilters(
+            activity_type=read_text_param(query, "type"),
+            source=source,
+            peer_id=read_text_param(query, "peer_id"),
+            since=None if since is None else self._clock.now() - since * SECOND,
+            before=_parse_time(query, "before_ts"),
+        )
+
+    async def _read_after(
+        self, request: Request, since_id: str, filters: ActivityFilters, count: int, wait: int
+    ) -> list[ActivityPageRow]:
+        seq = await self._reader.find_seq(request.workspace.id, since_id)
+        if seq is None:
+            raise CursorNotFound(name="since_id")
+        if request.is_own_workspace and filters.activity_type in (None, TYPE_RECEIVE):
+            return await self._inbox_claims.read_after_cursor(request.workspace.id, seq, filters, count, wait=wait)
+        return await self._reader.list_after(request.workspace.id, seq, filters, count, wait=wait)
+
+    async def _claim_messages(
+        self, request: Request, lease: int, count: int, wait: int, options: InstructionOptions | None
+    ) -> list[ActivityPageRow]:
+        """Only the agent itself takes its mail."""
+        if not request.is_own_workspace:
+            raise InvalidField(reason="claim is for the workspace's own token; read without it")
+        return await self._inbox_claims.claim(
+            request.workspace.id, lease_seconds=lease, count=count, wait=wait, options=options
+        )
+
+    async def get_waiting_mail(self, request: Request) -> Response:
+        """How much mail waits and who wrote it; nothing is handed out."""
+        return json_response(await self._reader.waiting_mail(request.workspace.id, self._clock.now()))
+
+    async def ack_messages(self, request: Request) -> Response:
+        """What is handled does not come again."""
+        body = request.parse_body(AckBody)
+        if (body.acked_seq is None) == (body.activity_id is None):
+            raise InvalidField(reason="name either acked_seq or activity_id")
+        if body.activity_id is not None:
+            floor = await self._inbox_claims.ack_message(request.workspace.id, body.activity_id, body.attempt)
+        else:
+            seq = body.acked_seq or 0
+            if not 0 <= seq < 1 << 62:
+                raise InvalidField(reason="acked_seq must be the seq of a row")
+            floor = await self._inbox_claims.ack_up_to(request.workspace.id, seq, body.attempt)
+        self._message_meter.acks += 1
+        return json_response({"last_acked_seq": floor})
+
+    async def release_claims(self, request: Request) -> Response:
+        """What an agent that ends has claimed and not handled need not wait for the end of its lease."""
+        claims = request.parse_body(ReleaseClaimsBody).claims
+        if len(claims) > self._limits.page_rows:
+            raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
+        count = await self._writer.release_claims(
+            request.workspace.id, {each.activity_id: each.attempt for each in claims}
+        )
+        return json_response({"released": count})
+
+    async def get_chat(self, request: Request) -> Response:
+        """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an
+        id) forward."""
+        query = request.query_params()
+        count = read_int_param(query, "limit", minimum=1, maximum=self._limits.history_rows) or 100
+        page = await self._reader.chat_page(
+            request.workspace.id,
+            count=count,
+            before=_parse_time(query, "before_ts"),
+            before_seq=await self._cursor_position(request, query, "before"),
+            after_seq=await self._cursor_position(request, query, "after"),
+        )
+        return json_response(page)
+
+    async def _cursor_position(self, request: Request, query: dict[str, str], name: str) -> int | None:
+        activity_id = read_text_param(query, name)
+        if activity_id is None:
+            return None
+        seq = await self._reader.find_seq(request.workspace.id, activity_id)
+        if seq is None:
+            raise CursorNotFound(name=name)
+        return seq
+
+    async def mark_chat_read(self, request: Request) -> Response:
+        """What a person has read is not unread any more, in all of their browsers."""
+        await self._writer.mark_read(request.workspace.id, request.caller.id, request.parse_body(ReadUpToBody).seq)
+        return json_response({})
+
+
+def _parse_time(query: dict[str, str], name: str) -> int | None:
+    """A time of the query (RFC 3339, with an offset) in microseconds. Raises InvalidField."""
+    text = query.get(name)
+    if not text:
+        return None
+    try:
+        at: datetime = msgspec.convert(text.replace(" ", "+"), Timestamp)
+    except msgspec.ValidationError:
+        raise InvalidField(reason=f"{name} must be a time such as 2026-11-21T22:41:07Z") from None
+    return int(at.timestamp()) * SECOND + at.microsecond

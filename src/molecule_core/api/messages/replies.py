@@ -1,0 +1,300 @@
+"""Answers by handle, questions with options, drafts, and who owes an answer."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from molecule_core.access.model import Role
+from molecule_core.api.http.query_parameters import (
+    BEFORE,
+    LIMIT,
+    enum_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+)
+from molecule_core.api.http.rate_limits import SEND_RATE
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.messages.send import idempotency_key_of, message_parts
+from molecule_core.common.errors import InvalidField, InvalidMessage
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import MessageMeter
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line, validate_line
+from molecule_core.messages.delivery.status_reader import OBLIGATION_STATES, ORG_OBLIGATION_STATES, DeliveryStatusReader
+from molecule_core.messages.model import UserNotice
+from molecule_core.messages.replies import ReplyOutcome as Done
+from molecule_core.messages.replies import ReplyWriter
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.wire.schemas.obligations import DraftResponse, ObligationPage, ReplyResponse
+
+_DEFAULT_PAGE = 100
+
+
+class ReplyBody(Struct):
+    """An answer to the message that `handle` names. With `progress` it only says that somebody is at work on it."""
+
+    handle: str
+    text: str = ""
+    progress: bool = False
+    attachments: list[dict[str, Any]] = []
+    messageId: str | None = None
+
+
+class DeclineBody(Struct):
+    """There will be no answer to the message that `handle` names."""
+
+    handle: str
+    reason: str
+
+
+class AskOptionsBody(Struct):
+    """A question to the user, with answers to choose from."""
+
+    question: str
+    options: Annotated[list[str], Meta(min_length=1)]
+    in_reply_to: str | None = None
+
+
+class DraftBody(Struct):
+    """What an agent said in answer to a message and did not send."""
+
+    text: str
+
+
+class SendDraftBody(Struct):
+    """The words to send instead of those that were kept."""
+
+    text: str | None = None
+
+
+class ReplyRoutes:
+    """The routes of answers."""
+
+    def __init__(
+        self,
+        replies: ReplyWriter,
+        writer: MessageWriter,
+        status_reader: DeliveryStatusReader,
+        message_meter: MessageMeter,
+        *,
+        limits: Limits,
+    ) -> None:
+        self._replies = replies
+        self._writer = writer
+        self._status_reader = status_reader
+        self._message_meter = message_meter
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
+        operate = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        draft = f"{one}/messages/{{activity_id}}/draft"
+        page = ObligationPage
+        of_one = query_params(
+            LIMIT, BEFORE, enum_param("state", "How they stand; open if left out.", OBLIGATION_STATES)
+        )
+        of_all = query_params(
+            LIMIT, BEFORE, enum_param("state", "How they stand; unanswered if left out.", ORG_OBLIGATION_STATES)
+        )
+        return [
+            Route(
+                "POST",
+                f"{one}/reply",
+                self.reply_by_handle,
+                own_agent,
+                "Answer a message",
+                ReplyBody,
+                ReplyResponse,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST",
+                f"{one}/decline",
+                self.decline_message,
+                own_agent,
+                "Decline one",
+                DeclineBody,
+                ReplyResponse,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST",
+                f"{one}/options",
+                self.ask_user,
+                own_agent,
+                "Ask the user to choose",
+                AskOptionsBody,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST",
+                draft,
+                self.keep_draft,
+                own_agent,
+                "Keep what was said, not sent",
+                DraftBody,
+                DraftResponse,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST",
+                f"{draft}/send",
+                self.send_draft,
+                operate,
+                "Send what was kept",
+                SendDraftBody,
+                DraftResponse,
+                body_optional=True,
+            ),
+            Route("POST", f"{draft}/discard", self.discard_draft, operate, "Forget what was kept", None, DraftResponse),
+            Route(
+                "GET",
+                f"{one}/obligations",
+                self.list_workspace_obligations,
+                AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER),
+                "What a workspace owes answers for",
+                None,
+                page,
+                query=of_one,
+            ),
+            Route(
+                "GET",
+                "/orgs/{org_id}/obligations",
+                self.list_org_obligations,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "Who leaves messages",
+                None,
+                page,
+                query=of_all,
+            ),
+        ]
+
+    # -- answering -----------------------------------------------------------------------------------------------------
+
+    async def reply_by_handle(self, request: Request) -> Response:
+        """An answer by handle, from which it is known whom it goes to; the message is acknowledged with it. A second
+        answer by the same handle gives the result of the first."""
+        body = request.parse_body(ReplyBody)
+        parts = message_parts(body.text, body.attachments, self._limits)
+        key = idempotency_key_of(request, self._limits) or _checked_message_id(body.messageId, self._limits)
+        result = await self._replies.reply(request.workspace.id, body.handle, parts, progress=body.progress, key=key)
+        self._message_meter.accepted += 1
+        return _reply_response(result)
+
+    async def decline_message(self, request: Request) -> Response:
+        """Says why there will be no answer: a person sees it at the message, a peer is told."""
+        body = request.parse_body(DeclineBody)
+        reason = single_line(body.reason, self._limits.short_text_length)
+        if not reason:
+            raise InvalidMessage(reason="reason is empty; say why there will be no answer")
+        return _reply_response(await self._replies.decline(request.workspace.id, body.handle, reason))
+
+    async def ask_user(self, request: Request) -> Response:
+        """A message with buttons. What is chosen comes as a message of the user, with `option_of` and `option` in its
+        metadata. To ask back is an answer: the newest message of the user is not owed one any more."""
+        body = request.parse_body(AskOptionsBody)
+        parts = message_parts(body.question, [], self._limits)
+        metadata: dict[str, Any] = {"options": self._checked_options(body.options)}
+        if body.in_reply_to is not None:
+            metadata["in_reply_to"] = body.in_reply_to
+        receipt = await self._writer.notify_user(
+            request.workspace.id, UserNotice(parts, idempotency_key_of(request, self._limits), metadata)
+        )
+        return json_response({"status": "sent", "activity_id": receipt.activity_id})
+
+    def _checked_options(self, texts: list[str]) -> list[str]:
+        if len(texts) > self._limits.options:
+            raise InvalidField(reason=f"at most {self._limits.options} options can be chosen from")
+        options = [validate_line(each, self._limits.option_length, "options") for each in texts]
+        if not all(each.strip() for each in options) or len(set(options)) < len(options):
+            raise InvalidField(reason="each option must be a text of its own")
+        return options
+
+    # -- drafts --------------------------------------------------------------------------------------------------------
+
+    async def keep_draft(self, request: Request) -> Response:
+        """A final text that was sent nowhere. It is kept for a person, or sent at once if the workspace is set so; one
+        for a message that is answered already is not needed."""
+        text = self._checked_text(request.parse_body(DraftBody).text)
+        state = await self._replies.keep_draft(request.workspace.id, request.path_param("activity_id", "message"), text)
+        return json_response(DraftResponse(state))
+
+    async def send_draft(self, request: Request) -> Response:
+        """Sends it as the workspace, and so answers the message."""
+        new_text = request.parse_body(SendDraftBody).text
+        text = None if new_text is None else self._checked_text(new_text)
+        receipt = await self._replies.send_draft(
+            request.workspace.id, request.path_param("activity_id", "message"), text
+        )
+        return json_response(DraftResponse("answered", receipt.activity_id))
+
+    async def discard_draft(self, request: Request) -> Response:
+        """The message waits for an answer as before."""
+        state = await self._replies.discard_draft(request.workspace.id, request.path_param("activity_id", "message"))
+        return json_response(DraftResponse(state))
+
+    def _checked_text(self, text: str) -> str:
+        (part,) = message_parts(text, [], self._limits)
+        return str(part["text"])
+
+    # -- who owes ------------------------------------------------------------------------------------------------------
+
+    async def list_workspace_obligations(self, request: Request) -> Response:
+        """Newest first; `state` is open if left out (all that is not closed), or unanswered (overdue or answered
+        outside), overdue, answered_outside, answered, declined or all."""
+        query = request.query_params()
+        state, before = _state_filter(query, "open", OBLIGATION_STATES), read_text_param(query, "before")
+        page = await self._status_reader.list_obligations(request.workspace.id, state, self._page_size(query), before)
+        return json_response(page)
+
+    async def list_org_obligations(self, request: Request) -> Response:
+        """The same of all workspaces, where somebody waits in vain: `state` is unanswered if left out, or overdue or
+        answered_outside."""
+        query = request.query_params()
+        state, before = _state_filter(query, "unanswered", ORG_OBLIGATION_STATES), read_text_param(query, "before")
+        page = await self._status_reader.list_unanswered(
+            request.path_params["org_id"], state, self._page_size(query), before
+        )
+        return json_response(page)
+
+    def _page_size(self, query: dict[str, str]) -> int:
+        maximum = self._limits.page_rows
+        return read_int_param(query, "limit", minimum=1, maximum=maximum) or min(_DEFAULT_PAGE, maximum)
+
+
+def _state_filter(query: dict[str, str], default: str, allowed: tuple[str, ...]) -> str:
+    state = read_text_param(query, "state") or default
+    if state not in allowed:
+        raise InvalidField(reason=f"state must be one of {', '.join(allowed)}")
+    return state
+
+
+def _checked_message_id(message_id: str | None, limits: Limits) -> str | None:
+    if message_id is not None and not is_valid_client_id(message_id, limits.id_length):
+        raise InvalidMessage(reason=f"messageId must be at most {limits.id_length} characters of {ID_ALPHABET}")
+    return message_id
+
+
+def _reply_response(result: Done) -> Response:
+    reply_result = ReplyResponse(
+        status="declined" if result.state == "declined" else "sent",
+        activity_id="" if result.receipt is None else result.receipt.activity_id,
+        answers=result.inbound.id,
+        peer_id=result.inbound.source_id or "",
+        state=result.state,
+        acknowledged=result.acknowledged,
+    )
+    return Response(msgspec.json.encode(reply_result))

@@ -1,0 +1,168 @@
+"""A caller that waits: for the end of its delegation, or for a push agent's answer to its message. It gets that here,
+or its inbox gets it: of a delegation one of both, never both; of an answer as docs/delivery.md says.
+
+Above: `api/delegations/delegations.py`, `api/delegations/a2a_delegation.py`, `api/messages/send.py`. Below: the writers and readers of both.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from molecule_core.api.http.routing import Request
+from molecule_core.common.errors import MoleculeError, ServerBusy, StoreUnavailable, WorkspaceRemoved
+from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
+from molecule_core.messages.delivery_state import DeliveryState
+from molecule_core.messages.model import MessageReceipt
+
+T = TypeVar("T")
+CallerCheck = Callable[[Request], Awaitable[None]]
+"""Raises if a caller may not have any more what it asked for."""
+DelegationWaitDeps = tuple[DelegationWriter, DelegationReader, CallerCheck]
+"""What delegations are awaited with."""
+ReplyWaitDeps = tuple[DeliveryStatusReader, ReplyWaiters, CallerCheck]
+"""What answers to messages are awaited with."""
+_IN_RESPONSE = "here"
+_log = logging.getLogger("molecule.delegations")
+_replies_log = logging.getLogger("molecule.delivery")
+
+
+class _DisconnectCleanup:
+    """Does what is left to do when callers leave."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run_or_undo(self, work: Awaitable[T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
+        """What a command gives. It is not stopped when its caller leaves: what it has written is undone then."""
+        running = asyncio.ensure_future(work)
+
+        def left(done: "asyncio.Future[T]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                self.run_detached(undo(done.result()))
+
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            running.add_done_callback(left)
+            raise
+
+    def run_detached(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """A task of its own: the caller may be gone."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class ReplyWait:
+    """Waits for the answers of push agents in the name of those that have sent them a message."""
+
+    def __init__(
+        self, status_reader: DeliveryStatusReader, reply_waiters: ReplyWaiters, revalidate: CallerCheck
+    ) -> None:
+        self._status_reader = status_reader
+        self._reply_waiters = reply_waiters
+        self._revalidate = revalidate
+        self._cleanup = _DisconnectCleanup()
+
+    async def wait_for_reply(
+        self, request: Request, sending: "asyncio.Future[MessageReceipt]", seconds: int
+    ) -> tuple[MessageReceipt, DeliveryState | None]:
+        """The receipt of a message, and how it came out, if it did within these seconds: answered, dead, or put off
+        because the agent has no time or a try has failed. What comes after that goes into the caller's inbox. Raises as
+        sending does; NotFound, WorkspaceRemoved; InvalidCredential, RoleTooLow: the caller may not have it any more."""
+        target_id = request.workspace.id
+        receipt = await self._cleanup.run_or_undo(sending, lambda receipt: self._undo_wait(target_id, receipt))
+        if not receipt.held_until:
+            return receipt, await self._status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
+        is_delivered = False
+        try:
+            state = await self._status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
+            if state is None or not state.has_outcome:
+                state = await self._stop_waiting(target_id, receipt) or state
+            await self._revalidate(request)
+            request.has_consumed_result = is_delivered = True
+        finally:
+            if not is_delivered:
+                self._cleanup.run_detached(self._undo_wait(target_id, receipt))
+        return receipt, state
+
+    async def _stop_waiting(self, target_id: str, receipt: MessageReceipt) -> DeliveryState | None:
+        try:
+            return await self._reply_waiters.stop_waiting(target_id, receipt)
+        except (StoreUnavailable, ServerBusy):  # the message is taken, and its sender is told so
+            self._cleanup.run_detached(self._undo_wait(target_id, receipt))
+            return None
+
+    async def _undo_wait(self, target_id: str, receipt: MessageReceipt) -> None:
+        """Nobody waits any more. If that cannot be written, the wait ends by its time."""
+        if not receipt.held_until:
+            return
+        try:
+            is_known = await self._reply_waiters.handle_disconnect(target_id, receipt)
+        except WorkspaceRemoved:  # whoever had asked it was told
+            return
+        if not is_known:
+            _replies_log.warning("the answer to %s is held until the wait for it is over", receipt.activity_id)
+
+
+class DelegationWait:
+    """Waits in the name of callers. Whoever leaves, at whatever moment, leaves the result to the inbox."""
+
+    def __init__(self, writer: DelegationWriter, reader: DelegationReader, revalidate: CallerCheck) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._revalidate = revalidate
+        self._cleanup = _DisconnectCleanup()
+
+    async def begin(self, beginning: "asyncio.Future[BeginResult]") -> BeginResult:
+        """The receipt of a delegation, whose caller may hold its result from the first moment on. Raises as beginning
+        it does."""
+        return await self._cleanup.run_or_undo(
+            beginning, lambda receipt: self._release_hold(receipt.row, receipt.held_until)
+        )
+
+    async def wait_for_result(
+        self, request: Request, row: Delegation, seconds: int, held_until: int = 0, *, for_end: bool = True
+    ) -> ClaimedResult:
+        """What a delegation has come to, as soon as that is so within these seconds; with `for_end` False also how it
+        stands, as soon as it stands otherwise. Raises InvalidCredential, RoleTooLow: the caller may not have it any
+        more, and it goes to the inbox."""
+        hold_until = held_until or await self._cleanup.run_or_undo(
+            self._writer.hold_result(row, seconds), lambda hold: self._release_hold(row, hold)
+        )
+        if not hold_until:
+            return await self._claim_result(request, await self._reader.get_delegation(row.org_id, row.id), 0)
+        is_claimed = False
+        try:
+            current = await self._reader.wait_for_change(row, seconds, for_end=for_end)
+            if current.open:
+                return ClaimedResult(current, "", "")
+            claimed = await self._claim_result(request, current, hold_until)
+            is_claimed = True
+            return claimed
+        finally:
+            if not is_claimed:
+                await asyncio.shield(self._cleanup.run_detached(self._release_hold(row, hold_until)))
+
+    async def _claim_result(self, request: Request, row: Delegation, hold_until: int) -> ClaimedResult:
+        """Takes the result for a caller that may still have it. From then on it is this caller's: nobody would find it
+        in the inbox, so that no second look may keep it back."""
+        await self._revalidate(request)
+        claimed = await self._writer.claim_result(row, hold_until)
+        request.has_consumed_result = claimed.delivered == _IN_RESPONSE
+        return claimed
+
+    async def _release_hold(self, row: Delegation, hold_until: int) -> None:
+        """Nobody waits any more. If that cannot be written, the hold ends by its time."""
+        if not hold_until:
+            return
+        try:
+            await self._writer.release_hold(row, hold_until)
+        except MoleculeError as error:
+            _log.warning("the result of delegation %s is held until its time is over: %s", row.id, error)

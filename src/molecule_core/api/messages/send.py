@@ -1,0 +1,404 @@
+"""Messages over REST and JSON-RPC: send, notify, broadcast, report. What comes of them is read in `api/messages/inbox.py`."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from molecule_core.access.model import Caller, CredentialKind, Role
+from molecule_core.api.delegations.a2a_delegation import EXTENSIONS_HEADER, A2ADelegation, is_delegation_request
+from molecule_core.api.http.errors import JSON_RPC_ERRORS, error_mapping, problem_headers
+from molecule_core.api.http.query_parameters import read_int_param
+from molecule_core.api.http.rate_limits import SEND_RATE, RateLimiter
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    WORKSPACE,
+    AccessPolicy,
+    DeferredResponse,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.messages.result_waits import ReplyWait, ReplyWaitDeps
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import DeliveryRejected, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import MessageMeter
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line, truncate_line, validate_line
+from molecule_core.common.tracing import Span, Tracing
+from molecule_core.messages import rules
+from molecule_core.messages.delivery.push_policy import to_rpc_response
+from molecule_core.messages.model import (
+    KIND_DELEGATION,
+    LOG_STATUSES,
+    LOGGABLE_TYPES,
+    AgentLogEntry,
+    BroadcastDraft,
+    MessageDraft,
+    MessageReceipt,
+    Sender,
+    UserNotice,
+)
+from molecule_core.messages.replies import ReplyWriter
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.model import PUSH
+from molecule_core.wire.protocols.a2a import is_jsonrpc, parse_send, queued_response, rpc_error_response, rpc_id_of
+from molecule_core.wire.protocols.trace_context import parse_traceparent
+
+
+class NotifyBody(Struct):
+    """An agent's message to its user."""
+
+    message: str
+    attachments: list[dict[str, Any]] = []
+    in_reply_to: str | None = None
+    reply_handle: str | None = None
+    progress: bool = False
+
+
+class MessageRoutes:
+    """The routes of messages."""
+
+    def __init__(
+        self,
+        writer: MessageWriter,
+        replies: ReplyWriter,
+        reply_wait_services: ReplyWaitDeps,
+        rate_limiter: RateLimiter,
+        message_meter: MessageMeter,
+        a2a_delegation: A2ADelegation,
+        *,
+        limits: Limits,
+        tracing: Tracing | None,
+    ) -> None:
+        self._tracing = tracing
+        self._a2a_delegation = a2a_delegation
+        self._rate_limiter = rate_limiter
+        self._writer = writer
+        self._replies = replies
+        self._status_reader, *_ = reply_wait_services
+        self._reply_wait = ReplyWait(*reply_wait_services)
+        self._limits = limits
+        self._message_meter = message_meter
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR)
+        own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
+        return [
+            Route(
+                "POST",
+                f"{one}/a2a",
+                self.send_message,
+                talk,
+                "Send a message (JSON-RPC message/send)",
+                rate_class=SEND_RATE,
+                long_poll=True,
+                may_accept=True,
+            ),
+            Route(
+                "POST",
+                f"{one}/notify",
+                self.notify_user,
+                own_agent,
+                "Write to the user",
+                NotifyBody,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST",
+                f"{one}/broadcast",
+                self.broadcast_message,
+                AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
+                "Write to all others of the organisation",
+                NotifyBody,
+                rate_class=SEND_RATE,
+            ),
+            Route(
+                "POST", f"{one}/activity", self.report_activity, own_agent, "Report on one's own work", AgentLogEntry
+            ),
+        ]
+
+    # -- in ------------------------------------------------------------------------------------------------------------
+
+    def send_message(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
+        """A message to a workspace. Once JSON-RPC was understood, a refusal of the message speaks it too: with the
+        status that older clients look at, or with 200 for a client that names its A2A version. A push agent's own
+        answer is waited for, for a while."""
+        body = request.json()
+        version = request.header(b"a2a-version")
+        speaks_rpc = version is not None or is_jsonrpc(body)
+        rpc_id = rpc_id_of(body)
+
+        def answer(future: "asyncio.Future[MessageReceipt]") -> Response:
+            try:
+                receipt = future.result()
+            except MoleculeError as error:
+                return refused(error)
+            accepted()
+            return _receipt_response(rpc_id, receipt)
+
+        def accepted() -> None:
+            self._message_meter.accepted += 1
+            if span is not None:
+                span.end()
+
+        def refused(error: MoleculeError) -> Response:
+            self._message_meter.rejected += 1
+            if span is not None:
+                span.end(error_mapping(error).code)
+            return _rpc_error(rpc_id, error, speaks_rpc, version)
+
+        span: Span | None = None
+        try:
+            draft = self._parse_draft(request, body, version)
+            if is_delegation_request(draft.message["metadata"], request.header(EXTENSIONS_HEADER)):
+                return self._send_delegation(request, draft, version, refused)
+            # before it is on its way: what is refused has not been sent
+            wait_seconds = self._wait_seconds(request) if request.workspace.delivery_mode == PUSH else None
+            draft = structs.replace(draft, wait_seconds=wait_seconds or 0)
+            if self._tracing is not None:
+                about = {"molecule.workspace": request.workspace.id, "molecule.org": request.workspace.org_id}
+                span = self._tracing.begin_span("molecule.send", draft.trace_parent, about)
+                draft = structs.replace(draft, trace_parent=span.trace_parent)
+            future = self._start_send(request, draft)
+        except MoleculeError as error:
+            return refused(error)
+        if span is not None:
+            writing = span.begin_child("molecule.store")
+            future.add_done_callback(lambda _: writing.end())
+        if wait_seconds is None:
+            return DeferredResponse(future, answer)
+        # here, and not with the answer: its sender may hang up before
+        future.add_done_callback(lambda result: accepted() if _succeeded(result) else None)
+        return self._await_reply(request, draft, future, answer, wait_seconds)
+
+    async def _send_delegation(
+        self,
+        request: Request,
+        draft: MessageDraft,
+        version: str | None,
+        to_error_response: Callable[[MoleculeError], Response],
+    ) -> Response:
+        """A message that asks for work is a delegation, and is refused in the same language."""
+        try:
+            requested, is_pushed = request.header(b"x-timeout"), request.workspace.delivery_mode == PUSH
+            wait_seconds = self._wait_seconds(request) if is_pushed or requested is not None else 0
+            answer = await self._a2a_delegation.send_delegation(
+                request, draft, version=version, wait_seconds=wait_seconds
+            )
+        except MoleculeError as error:
+            return to_error_response(error)
+        self._message_meter.accepted += 1
+        return answer
+
+    def _start_send(self, request: Request, draft: MessageDraft) -> "asyncio.Future[MessageReceipt]":
+        """A workspace's message that names a handle answers by it."""
+        handle = draft.message["metadata"].get("reply_handle")
+        if draft.sender.workspace_id is None or not isinstance(handle, str):
+            return self._writer.send(request.workspace.id, draft)  # control: send-target
+        progress = rules.is_progress(draft.message["metadata"])
+        return asyncio.ensure_future(
+            self._answer_by_handle(draft.sender.workspace_id, request.workspace.id, handle, draft, progress)
+        )
+
+    async def _answer_by_handle(
+        self, workspace_id: str, target_id: str | None, handle: str, outgoing: MessageDraft | UserNotice, progress: bool
+    ) -> MessageReceipt:
+        requested = await self._replies.find_by_handle(workspace_id, handle)
+        self._replies.check_recipient(requested, target_id)
+        if (
+            requested.kind == KIND_DELEGATION
+            and isinstance(outgoing, MessageDraft)
+            and rules.is_decline(outgoing.message["metadata"])
+        ):
+            result = await self._replies.decline(workspace_id, handle, self._decline_reason(outgoing.text))
+        else:
+            result = await self._replies.send_answer(requested, outgoing, progress=progress)
+        if result.receipt is None:
+            raise LookupError("an answer that was taken has a receipt")
+        return result.receipt
+
+    def _decline_reason(self, text: str) -> str:
+        maximum = self._limits.short_text_length
+        return single_line(text, maximum) or "it was declined"
+
+    async def _await_reply(
+        self,
+        request: Request,
+        draft: MessageDraft,
+        sending: "asyncio.Future[MessageReceipt]",
+        receipt_of: "Callable[[asyncio.Future[MessageReceipt]], Response]",
+        seconds: int,
+    ) -> Response:
+        """The answer of a push agent, or, if it has no time or its answer does not come so soon, a receipt."""
+        try:
+            receipt, state = await self._reply_wait.wait_for_reply(request, sending, seconds)
+        except MoleculeError:
+            if _succeeded(sending):
+                raise
+            return receipt_of(sending)
+        if state is not None and state.answer is not None:
+            return Response(to_rpc_response(draft.rpc_id, state.answer))
+        if state is not None and state.is_dead:
+            raise DeliveryRejected(reason=state.dead_reason, detail=state.dead_detail)
+        depth = await self._status_reader.inbox_depth(request.workspace.id)
+        explanation = "the agent has not answered yet"
+        if state is not None:
+            explanation = "the agent is busy or could not be reached; the message waits for it"
+        explanation += (
+            "; its answer comes into your inbox" if receipt.expects_reply else "; a2a/queue tells how it stands"
+        )
+        at = to_rfc3339(receipt.created_at)
+        rpc_result = queued_response(
+            draft.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at
+        )
+        queued = {"queued": True, "queue_id": receipt.activity_id, "queue_depth": depth, "message": explanation}
+        return json_response({**rpc_result, "delivery_mode": "push-async" if state is None else PUSH, **queued}, 202)
+
+    def _wait_seconds(self, request: Request) -> int:
+        """The seconds that a sender waits for a push agent. Raises InvalidField."""
+        requested = request.header(b"x-timeout")
+        if requested is None:
+            return self._limits.patience_seconds
+        maximum = self._limits.patience_most_seconds
+        return read_int_param({"X-Timeout": requested.strip()}, "X-Timeout", minimum=0, maximum=maximum) or 0
+
+    def _parse_draft(self, request: Request, body: Any, version: str | None) -> MessageDraft:
+        sent = parse_send(body, version=version, limits=self._limits)
+        dedupe_key = idempotency_key_of(request, self._limits)
+        if dedupe_key is None and version is None:
+            dedupe_key = sent.message_id  # control: message-dedupe-key
+        return MessageDraft(
+            sender=sender_of(request.caller),
+            params=sent.params,
+            message=sent.message,
+            rpc_id=sent.rpc_id,
+            text=sent.text,
+            intent=sent.intent,
+            dedupe_key=dedupe_key,
+            context_id=sent.context_id,
+            trace_parent=_trace_parent_of(request, sent.params),
+        )
+
+    async def notify_user(self, request: Request) -> Response:
+        """An agent writes to its user. It answers the message that it names by `reply_handle` or `in_reply_to`, else
+        the newest that the user waits for; with `progress` it only says that somebody is at work on it."""
+        body, own = request.parse_body(NotifyBody), request.workspace.id
+        metadata: dict[str, Any] = {} if body.in_reply_to is None else {"in_reply_to": body.in_reply_to}
+        if body.progress:
+            metadata["progress"] = True
+        user_notice = UserNotice(
+            self._notify_parts(body), idempotency_key_of(request, self._limits), metadata
+        )  # control: notice-idempotency-key
+        if body.reply_handle is not None:
+            receipt = await self._answer_by_handle(own, None, body.reply_handle, user_notice, body.progress)
+        else:
+            receipt = await self._writer.notify_user(own, user_notice)
+        return json_response({"status": "sent", "activity_id": receipt.activity_id})
+
+    def _notify_parts(self, body: NotifyBody) -> list[dict[str, Any]]:
+        return message_parts(body.message, body.attachments, self._limits)
+
+    async def broadcast_message(self, request: Request) -> Response:
+        """A workspace writes to all others of its organisation. Each copy counts as a message of its sender."""
+        body = request.parse_body(NotifyBody)
+        parts, sender = self._notify_parts(body), sender_of(request.caller)
+        copies = len(self._writer.broadcasts.list_recipients(request.workspace.id))
+        if sender.workspace_id is not None:
+            request.rate_status = self._rate_limiter.charge_sends(
+                sender.workspace_id, request.workspace.org_id, copies - 1
+            )
+        broadcast_request = BroadcastDraft(
+            sender, parts, body.message, idempotency_key_of(request, self._limits), body.in_reply_to
+        )
+        result = await self._writer.broadcasts.send(request.workspace.id, broadcast_request)
+        return json_response({"status": "sent", **msgspec.structs.asdict(result)})
+
+    async def report_activity(self, request: Request) -> Response:
+        """A row in the agent's own log."""
+        report = request.parse_body(AgentLogEntry)
+        if report.activity_type not in LOGGABLE_TYPES:
+            raise InvalidField(reason=f"activity_type must be one of {', '.join(LOGGABLE_TYPES)}")
+        if report.status not in LOG_STATUSES:
+            raise InvalidField(reason=f"status must be one of {', '.join(LOG_STATUSES)}")
+        if report.source_id not in (None, "", request.workspace.id):
+            raise InvalidCaller
+        await self._writer.log_activity(request.workspace.id, self._clean_report(report))
+        return json_response({"status": "logged"})
+
+    def _clean_report(self, report: AgentLogEntry) -> AgentLogEntry:
+        limit = self._limits.short_text_length
+        fields = msgspec.structs.asdict(report)
+        for name in ("method", "target_id"):
+            if fields[name] is not None:
+                fields[name] = validate_line(fields[name], limit, name)
+        if report.summary is not None:
+            fields["summary"] = truncate_line(report.summary, limit)
+        if report.error_detail is not None:
+            fields["error_detail"] = report.error_detail[: self._limits.error_detail_length]
+        if report.duration_ms is not None and not 0 <= report.duration_ms < 1 << 53:
+            raise InvalidField(reason="duration_ms must be a number of milliseconds")
+        return AgentLogEntry(**fields)
+
+
+def message_parts(text: str, attachments: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
+    """What an agent writes as the parts of a message. Raises InvalidMessage."""
+    if not text.strip() and not attachments:
+        raise InvalidMessage(reason="message is empty; say something")
+    if len(text.encode()) > limits.text_bytes:
+        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it")
+    if len(attachments) > limits.attachments:
+        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest separately")
+    parts: list[dict[str, Any]] = [{"kind": "text", "text": text}] if text else []
+    return parts + [{"kind": "file", "file": attachment} for attachment in attachments]
+
+
+def idempotency_key_of(request: Request, limits: Limits) -> str | None:
+    """What tells repetitions of a command, if its header names it. Raises InvalidField."""
+    key = request.header(b"idempotency-key")
+    if key is not None and not is_valid_client_id(key, limits.id_length):
+        limit = limits.id_length
+        raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
+    return key
+
+
+def _succeeded(result: "asyncio.Future[MessageReceipt]") -> bool:
+    return not result.cancelled() and result.exception() is None
+
+
+def _receipt_response(rpc_id: str | int | None, receipt: MessageReceipt) -> Response:
+    at = to_rfc3339(receipt.created_at)
+    return json_response(queued_response(rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at))
+
+
+def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Response:
+    """A refusal in JSON-RPC, if that is what the caller speaks; else it is raised on."""
+    if not speaks_rpc or not isinstance(error, JSON_RPC_ERRORS):
+        raise error
+    row = error_mapping(error)
+    answer = json_response(
+        rpc_error_response(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200
+    )
+    answer.headers = tuple(problem_headers(error))
+    return answer
+
+
+def _trace_parent_of(request: Request, params: dict[str, Any]) -> str | None:
+    """The trace that a request names, in its header or, for clients that cannot set one, in the message's metadata."""
+    metadata = params["metadata"]
+    if b"traceparent" not in request.headers and "traceparent" not in metadata:
+        return None
+    return parse_traceparent(request.header(b"traceparent")) or parse_traceparent(metadata.get("traceparent"))
+
+
+def sender_of(caller: Caller) -> Sender:
+    """Who a message is from: never what the body says."""
+    if caller.kind is CredentialKind.WORKSPACE:
+        return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)
+    return Sender(key=f"{caller.kind.value}:{caller.id}", workspace_id=None, user_id=caller.id, user_name=caller.name)

@@ -1,0 +1,1 @@
+"""REST routes of organisations, workspaces, people, tokens and sessions."""

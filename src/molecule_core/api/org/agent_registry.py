@@ -1,0 +1,266 @@
+"""The agent's side of a seat: register, heartbeat, card, peers, discover."""
+
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.auth import Authenticator
+from molecule_core.api.http.query_parameters import query_params, string_param
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import CommunicationDenied, InvalidField
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.safe_fetch import Fetcher
+from molecule_core.common.text import truncate_line
+from molecule_core.messages.obligations.instructions import InstructionBuilder
+from molecule_core.org import rules
+from molecule_core.org.model import POLL, Heartbeat, Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.writer import OrgWriter
+
+COMPACTED = "compacted"
+_CARD_TOOL = "update_agent_card"
+_AGENT_ACCESS = AccessPolicy(frozenset((WORKSPACE, CredentialKind.ADMIN)))
+
+
+class RegisterBody(Struct):
+    """An agent takes its seat. The card is any JSON; people are shown its name, description and skills."""
+
+    id: str
+    agent_card: Any
+    url: str | None = None
+    delivery_mode: str | None = None
+
+
+class HeartbeatBody(Struct):
+    """An agent says that it is there, and, if it likes, what it is and which tools it has. `runtime_state`: `wedged`,
+    or `compacted` if it has lost what it was told before."""
+
+    workspace_id: str
+    error_rate: float = 0.0
+    sample_error: str | None = None
+    active_tasks: int = 0
+    uptime_seconds: float = 0
+    current_task: str | None = None
+    runtime_state: str | None = None
+    agent_card: Any = None
+    loaded_mcp_tools: Any = None
+
+
+class UpdateCardBody(Struct):
+    """What an agent says of itself."""
+
+    workspace_id: str
+    agent_card: Any
+
+
+class AccessCheckBody(Struct):
+    """Whether one may talk to the other."""
+
+    caller_id: str
+    target_id: str
+
+
+class PeerRow(Struct):
+    """A workspace as its peers see it."""
+
+    id: str
+    name: str
+    role: str | None
+    tier: int
+    status: str
+    url: str | None
+    parent_id: str | None
+    active_tasks: int
+    agent_card: Raw | None
+
+
+class RegistryRoutes:
+    """The routes under /registry."""
+
+    def __init__(
+        self,
+        writer: OrgWriter,
+        org: OrgReader,
+        authenticator: Authenticator,
+        fetcher: Fetcher,
+        instruction_builder: InstructionBuilder | None,
+        *,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._instruction_builder = instruction_builder
+        self._last_tools: dict[str, tuple[str | None, list[Any]]] = {}
+        """What agents have said of their tools last, and the card in which that stands."""
+        self._fetcher = fetcher
+        self._writer = writer
+        self._org = org
+        self._authenticator = authenticator
+        self._clock = clock
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
+        own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER)
+        name_query = query_params(string_param("q", "Only those whose name or role holds it."))
+        return [
+            Route("POST", "/registry/register", self.register_agent, _AGENT_ACCESS, "Take a seat", RegisterBody),
+            Route(
+                "POST",
+                "/registry/heartbeat",
+                self.record_heartbeat,
+                _AGENT_ACCESS,
+                "Say that one is there",
+                HeartbeatBody,
+            ),
+            Route(
+                "POST", "/registry/update-card", self.update_card, _AGENT_ACCESS, "Say what one can do", UpdateCardBody
+            ),
+            Route(
+                "GET",
+                "/registry/{id}/peers",
+                self.list_peers,
+                own,
+                "Whom one may talk to",
+                None,
+                list[PeerRow],
+                query=name_query,
+            ),
+            Route("GET", "/registry/discover/{id}", self.discover_peer, talk, "Look up a peer"),
+            Route(
+                "POST",
+                "/registry/check-access",
+                self.check_access,
+                AccessPolicy(ALL_CREDENTIALS),
+                "Ask who may talk",
+                AccessCheckBody,
+            ),
+        ]
+
+    def _own_workspace(self, request: Request, workspace_id: str) -> Workspace:
+        """The workspace that the body names: the caller's own, or any for the admin."""
+        return self._authenticator.workspace_in_scope(request.caller, workspace_id, WorkspaceScope.OWN)
+
+    async def register_agent(self, request: Request) -> Response:
+        """An agent takes its seat. Never makes one, never hands out a token."""
+        body = request.parse_body(RegisterBody)
+        workspace = self._own_workspace(request, body.id)
+        if body.url and (body.delivery_mode or workspace.delivery_mode) != POLL:
+            await self._fetcher.check_url(body.url)  # control: registered-url-check
+        card_locked = await self._is_card_locked(request)
+        mode, url = body.delivery_mode or None, body.url or None
+        workspace = await self._writer.register_agent(workspace.id, body.agent_card, mode, url, card_locked=card_locked)
+        if self._instruction_builder is not None:
+            await self._instruction_builder.reset(workspace.id)
+        return json_response({"status": "registered", "delivery_mode": workspace.delivery_mode})
+
+    async def record_heartbeat(self, request: Request) -> Response:
+        """An agent says that it is there, and how it fares."""
+        body = request.parse_body(HeartbeatBody)
+        workspace = self._own_workspace(request, body.workspace_id)
+        if not 0 <= body.error_rate <= 1 or body.active_tasks < 0 or body.uptime_seconds < 0:
+            raise InvalidField(reason="error_rate must lie between 0 and 1, active_tasks and uptime_seconds from 0 up")
+        if max(body.active_tasks, body.uptime_seconds) > 1 << 53:
+            raise InvalidField(reason="active_tasks and uptime_seconds must be plausible numbers")
+        limit = self._limits.short_text_length
+        heartbeat = Heartbeat(
+            heard_at=self._clock.now(),
+            active_tasks=body.active_tasks,
+            error_rate=body.error_rate,
+            sample_error=None if body.sample_error is None else truncate_line(body.sample_error, limit),
+            uptime_seconds=int(body.uptime_seconds),
+            current_task=None if body.current_task is None else truncate_line(body.current_task, limit),
+        )
+        await self._writer.handle_heartbeat(workspace.id, heartbeat, runtime_state=body.runtime_state)
+        if body.agent_card is not None:
+            card_locked = await self._is_card_locked(request)
+            await self._writer.update_card(workspace.id, body.agent_card, card_locked=card_locked)
+        if self._instruction_builder is not None:
+            await self._update_tools(self._instruction_builder, body)
+        return json_response({"status": "ok"})
+
+    async def _is_card_locked(self, request: Request) -> bool:
+        """Whether a rule stops changes of the card. What an agent brings along is not refused for that, which would
+        keep it from its seat: the card stays as it is."""
+        return await self._authenticator.approval_gate.requires_approval(request, _CARD_TOOL)
+
+    async def _update_tools(self, instruction_builder: InstructionBuilder, body: HeartbeatBody) -> None:
+        """The tools that an agent has at this moment stand in its card, beside what it says there itself, and what it
+        has forgotten it is told again. Most beats say the same as the one before, which costs a comparison."""
+        if body.runtime_state == COMPACTED:
+            await instruction_builder.reset(body.workspace_id)
+        text = self._org.active_workspace(body.workspace_id).agent_card
+        reported = (text, body.loaded_mcp_tools)
+        if not isinstance(body.loaded_mcp_tools, list) or self._last_tools.get(body.workspace_id) == reported:
+            return
+        await self._writer.update_tools(body.workspace_id, body.loaded_mcp_tools)
+        self._last_tools[body.workspace_id] = (
+            self._org.active_workspace(body.workspace_id).agent_card,
+            body.loaded_mcp_tools,
+        )
+
+    async def update_card(self, request: Request) -> Response:
+        """What an agent says of itself now."""
+        card = request.parse_body(UpdateCardBody)
+        await self._writer.update_card(self._own_workspace(request, card.workspace_id).id, card.agent_card)
+        return json_response({"status": "updated"})
+
+    async def list_peers(self, request: Request) -> Response:
+        """Siblings, then children, then the parent; `q` keeps those whose name or role holds it."""
+        search_text = request.query_params().get("q", "").strip().casefold()
+        found = [
+            each
+            for each in rules.peers(self._org, request.workspace)
+            if search_text in each.name.casefold() or search_text in (each.role or "").casefold()
+        ]
+        return json_response([self._peer_row(each) for each in found])
+
+    def _peer_row(self, workspace: Workspace) -> PeerRow:
+        card = None if workspace.agent_card is None else Raw(workspace.agent_card.encode())
+        return PeerRow(
+            id=workspace.id,
+            name=workspace.name,
+            role=workspace.role,
+            tier=workspace.tier,
+            status=workspace.status.value,
+            url=workspace.url,
+            parent_id=workspace.parent_id,
+            active_tasks=self._org.last_heartbeat(workspace.id).active_tasks,
+            agent_card=card,
+        )
+
+    async def discover_peer(self, request: Request) -> Response:
+        """A peer's name, and where its messages go."""
+        self._check_may_talk(request)
+        peer = request.workspace
+        card = None if peer.agent_card is None else Raw(peer.agent_card.encode())
+        return json_response(
+            {"id": peer.id, "url": peer.url, "name": peer.name, "status": peer.status.value, "agent_card": card}
+        )
+
+    def _check_may_talk(self, request: Request) -> None:
+        own = self._org.workspace(request.caller.id) if request.caller.kind is CredentialKind.WORKSPACE else None
+        if own is not None and not rules.may_talk(self._org, own, request.workspace):
+            raise CommunicationDenied
+
+    async def check_access(self, request: Request) -> Response:
+        """Whether two workspaces may talk; no for every id that the caller's organisation does not hold."""
+        body = request.parse_body(AccessCheckBody)
+        ids = (body.caller_id, body.target_id)
+        one, other = (self._org.workspace(each) for each in ids)
+        own_org = request.caller.kind is CredentialKind.ADMIN or (
+            one is not None and one.org_id == request.caller.org_id
+        )
+        allowed = one is not None and other is not None and own_org and rules.may_talk(self._org, one, other)
+        return json_response({"allowed": allowed})

@@ -1,0 +1,60 @@
+"""How a host of agents is connected to a seat: texts that the canvas shows and people paste. No token is in them."""
+
+from molecule_core.access.model import Role
+from molecule_core.api.http.query_parameters import enum_param, query_params, read_text_param
+from molecule_core.api.http.routing import (
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.errors import InvalidField
+from molecule_core.tools import host_config
+
+
+class ConnectRoutes:
+    """The routes of the connect page."""
+
+    def __init__(self, *, public_url: str) -> None:
+        self._public_url = public_url
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        one, page = "/workspaces/{id}/connect", host_config.ConnectPage
+        host_query = query_params(enum_param("host", "Where the agent lives.", host_config.HOST_NAMES))
+        return [
+            Route(
+                "GET",
+                "/hosts",
+                self.list_hosts,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "Where agents can live",
+                None,
+                list[host_config.HostRow],
+            ),
+            Route(
+                "GET",
+                one,
+                self.get_connect_page,
+                operator_of,
+                "How a host is connected (?host=)",
+                None,
+                page,
+                query=host_query,
+            ),
+        ]
+
+    async def list_hosts(self, _request: Request) -> Response:
+        """All hosts that one can choose."""
+        return json_response(host_config.host_rows())
+
+    async def get_connect_page(self, request: Request) -> Response:
+        """What to do on the agent's machine."""
+        host = host_config.find_host(read_text_param(request.query_params(), "host") or host_config.HOST_NAMES[0])
+        if host is None:
+            raise InvalidField(reason=f"host must be one of {', '.join(host_config.HOST_NAMES)}")
+        return json_response(host_config.connect_page(host, request.workspace.id, self._public_url))

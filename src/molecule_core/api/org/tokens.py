@@ -1,0 +1,119 @@
+"""Tokens of workspaces: list, issue, revoke, rotate; and how an agent connects. No token is ever shown twice."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from molecule_core.access.model import Role, Token
+from molecule_core.access.reader import AccessReader
+from molecule_core.access.writer import AccessWriter
+from molecule_core.api.http.routing import (
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.org.workspaces import connection_details
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import InvalidField
+from molecule_core.org.model import Workspace
+
+_REVOKED_REASON = "the token was revoked"
+
+
+class RotateTokensBody(Struct, forbid_unknown_fields=True):
+    """How long the old tokens are still good."""
+
+    grace_seconds: int = 0
+
+
+class TokenView(Struct, omit_defaults=True):
+    """A live token. `hint` is its beginning; `auth_token`, the whole, only in the answer that makes it."""
+
+    id: str
+    hint: str
+    created_at: str
+    expires_at: str | None = None
+    auth_token: str | None = None
+
+
+class TokenRoutes:
+    """The routes of a workspace's credentials."""
+
+    def __init__(self, writer: AccessWriter, reader: AccessReader, live: LiveHub, *, public_url: str) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._live = live
+        self._public_url = public_url
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        tokens, external = "/workspaces/{id}/tokens", "/workspaces/{id}/external"
+        operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        return [
+            Route("GET", tokens, self.list_tokens, operator_of, "The live tokens of a seat", None, list[TokenView]),
+            Route("POST", tokens, self.issue_token, operator_of, "One more token of a seat", None, TokenView, 201),
+            Route("DELETE", f"{tokens}/{{token_id}}", self.revoke_token, operator_of, "Revoke a token of a seat"),
+            Route(
+                "POST",
+                f"{external}/rotate",
+                self.rotate_tokens,
+                operator_of,
+                "A new token instead of all others",
+                RotateTokensBody,
+                body_optional=True,
+            ),
+            Route("GET", f"{external}/connection", self.get_connection, operator_of, "How an agent connects"),
+        ]
+
+    async def list_tokens(self, request: Request) -> Response:
+        """Hints and times; never a token."""
+        return json_response(
+            [to_token_view(each) for each in await self._reader.workspace_tokens(request.workspace.id)]
+        )
+
+    async def issue_token(self, request: Request) -> Response:
+        """A token beside the others, shown this once."""
+        issued = await self._writer.issue_workspace_token(request.workspace.org_id, request.workspace.id)
+        return json_response(to_token_view(issued.info, issued.token), 201)
+
+    async def revoke_token(self, request: Request) -> Response:
+        """The token opens nothing any more, and its live channels end."""
+        workspace = request.workspace
+        token = await self._writer.revoke_workspace_token(
+            workspace.org_id, workspace.id, request.path_params["token_id"]
+        )
+        self._live.end_credentials((token.hash,), _REVOKED_REASON)
+        return json_response({"status": "revoked", "id": token.id})
+
+    async def rotate_tokens(self, request: Request) -> Response:
+        """A new token, shown this once; the old ones end at once, or after `grace_seconds`."""
+        grace, maximum = request.parse_body(RotateTokensBody).grace_seconds, request.limits.grace_seconds
+        if not 0 <= grace <= maximum:
+            raise InvalidField(reason=f"grace_seconds must lie between 0 and {maximum}")
+        rotated = await self._writer.rotate_workspace_tokens(request.workspace.org_id, request.workspace.id, grace)
+        self._live.end_credentials(rotated.ended_hashes, _REVOKED_REASON, rotated.ends_at)
+        answer: dict[str, Any] = {
+            "status": "rotated",
+            "connection": self._connection_details(request.workspace, rotated.issued.token),
+            "ended": len(rotated.ended_hashes),
+            "ends_at": to_rfc3339(rotated.ends_at),
+        }
+        return json_response(answer)
+
+    async def get_connection(self, request: Request) -> Response:
+        """The same as when the seat was made, but for the token."""
+        return json_response({"connection": self._connection_details(request.workspace, None)})
+
+    def _connection_details(self, workspace: Workspace, token: str | None) -> dict[str, str]:
+        return connection_details(workspace.id, token, self._public_url, mode=workspace.delivery_mode)
+
+
+def to_token_view(token: Token, secret: str | None = None) -> TokenView:
+    """A token as people see it."""
+    expires_at = None if token.expires_at is None else to_rfc3339(token.expires_at)
+    return TokenView(token.id, token.hint, to_rfc3339(token.created_at), expires_at, secret)

@@ -1,0 +1,144 @@
+"""Teams and the standing of seats: expand, collapse, pause, resume, hibernate, abilities."""
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
+
+from molecule_core.access.model import Role
+from molecule_core.api.http.query_parameters import CONFIRM, CONFIRM_NAME, query_params, read_text_param
+from molecule_core.api.http.routing import (
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.api.org.workspaces import InstructionShape, ReplySeconds, check_workspace_numbers, connection_details
+from molecule_core.common.errors import InvalidField
+from molecule_core.org.model import LifecycleAction, NewWorkspace, TeamSpec, Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.schemas.events import WorkspaceView
+
+
+class TeamMember(Struct, forbid_unknown_fields=True):
+    """A seat of a team, and those below it."""
+
+    name: str
+    role: str | None = None
+    runtime: str | None = None
+    external: bool = False
+    tier: int = 1
+    max_concurrent_tasks: int = 1
+    instruction_template_id: str | None = None
+    instruction_compact: bool = False
+    instruction_shape: InstructionShape | None = None
+    reply_seconds: ReplySeconds | None = None
+    send_drafts: bool = False
+    key: str | None = None
+    children: list["TeamMember"] = []
+
+
+class ExpandTeamBody(Struct, forbid_unknown_fields=True):
+    """A team that is to be made below a seat, which then is its coordinator."""
+
+    children: list[TeamMember]
+
+
+class AbilitiesBody(Struct, forbid_unknown_fields=True):
+    """What a seat may do beside talking to its peers; what is left out stays."""
+
+    broadcast_enabled: bool | UnsetType = UNSET
+    talk_to_user_enabled: bool | UnsetType = UNSET
+
+
+class WorkspaceTreeRoutes:
+    """The routes that change many seats at once, or how one stands."""
+
+    def __init__(self, writer: OrgWriter, org: OrgReader, *, public_url: str) -> None:
+        self._writer = writer
+        self._org = org
+        self._public_url = public_url
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        owner_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OWNER)
+        abilities = f"{one}/abilities"
+        confirmed = query_params(CONFIRM, CONFIRM_NAME)
+        return [
+            Route("POST", f"{one}/expand", self.expand_team, operator_of, "Make a team below a seat", ExpandTeamBody),
+            Route(
+                "POST",
+                f"{one}/collapse",
+                self.collapse_team,
+                operator_of,
+                "Remove all below a seat (?confirm=true)",
+                query=confirmed,
+            ),
+            Route("POST", f"{one}/pause", self.pause_workspace, operator_of, "Hand nothing over", None, WorkspaceView),
+            Route("POST", f"{one}/resume", self.resume_workspace, operator_of, "Go on", None, WorkspaceView),
+            Route(
+                "POST", f"{one}/hibernate", self.hibernate_workspace, operator_of, "Let it sleep", None, WorkspaceView
+            ),
+            Route("PATCH", abilities, self.set_abilities, owner_of, "What a seat may do", AbilitiesBody, WorkspaceView),
+        ]
+
+    async def expand_team(self, request: Request) -> Response:
+        """A whole team, or nothing; its tokens are shown this once."""
+        team = tuple(_team_spec(each) for each in request.parse_body(ExpandTeamBody).children)
+        created = await self._writer.expand(request.workspace.id, team)
+        children = [
+            {
+                "id": each.id,
+                "name": each.name,
+                "role": each.role,
+                "parent_id": each.parent_id,
+                "connection": connection_details(each.id, token, self._public_url),
+            }
+            for each, token in created
+        ]
+        return json_response({"status": "expanded", "children": children})
+
+    async def collapse_team(self, request: Request) -> Response:
+        """Removes all below a seat. With `name` only if that is its name now: what a person typed to be sure."""
+        query = request.query_params()
+        confirmed, typed = query.get("confirm") == "true", read_text_param(query, "name")
+        removed = await self._writer.collapse(request.workspace.id, confirmed=confirmed, typed_name=typed)
+        names, ids = [each.name for each in removed], [each.id for each in removed]
+        return json_response({"status": "collapsed", "removed": names, "removed_ids": ids})
+
+    async def pause_workspace(self, request: Request) -> Response:
+        """Messages wait, whatever its agent says, until it is resumed."""
+        return await self._apply_action(request, LifecycleAction.PAUSE)
+
+    async def resume_workspace(self, request: Request) -> Response:
+        """It stands again as its agent's last heartbeat says."""
+        return await self._apply_action(request, LifecycleAction.RESUME)
+
+    async def hibernate_workspace(self, request: Request) -> Response:
+        """Its agent may stop; it wakes when it registers again, or is resumed."""
+        return await self._apply_action(request, LifecycleAction.HIBERNATE)
+
+    async def _apply_action(self, request: Request, action: LifecycleAction) -> Response:
+        return self._view_response(await self._writer.apply_lifecycle_action(request.workspace.id, action))
+
+    async def set_abilities(self, request: Request) -> Response:
+        """Switches broadcasting and talking to the user on or off."""
+        submitted = asdict(request.parse_body(AbilitiesBody))
+        fields = {name: value for name, value in submitted.items() if value is not UNSET}
+        if not fields:
+            raise InvalidField(reason="name broadcast_enabled, talk_to_user_enabled or both")
+        return self._view_response(await self._writer.update_workspace(request.workspace.id, fields))
+
+    def _view_response(self, workspace: Workspace) -> Response:
+        return json_response(self._org.workspace_view(workspace))
+
+
+def _team_spec(member: TeamMember) -> TeamSpec:
+    check_workspace_numbers(member.tier, member.max_concurrent_tasks)
+    member_fields = {name: value for name, value in asdict(member).items() if name not in ("children", "runtime")}
+    workspace = NewWorkspace(**member_fields, runtime=member.runtime or "generic-mcp")
+    return TeamSpec(workspace, tuple(_team_spec(each) for each in member.children))

@@ -1,0 +1,348 @@
+"""Workspaces for people: make, read, change, remove, and the tree."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.query_parameters import (
+    AFTER,
+    CONFIRM,
+    CONFIRM_NAME,
+    LIMIT,
+    ORG,
+    bool_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+)
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import CommunicationDenied, CursorNotFound, InvalidField, NotFound, WorkspaceRemoved
+from molecule_core.common.limits import MAX_REPLY_SECONDS
+from molecule_core.common.net.safe_fetch import Fetcher
+from molecule_core.org import rules
+from molecule_core.org.model import POLL, PUSH, NewWorkspace, Workspace, WorkspaceStatus
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.schemas.events import WorkspaceView
+
+_MAX_TIER = 9
+_MAX_TASKS = 10_000
+InstructionShape = Literal["json", "xml", "both"]
+ReplySeconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_REPLY_SECONDS)]
+
+
+class CanvasPoint(Struct):
+    """Where a workspace stands on the canvas."""
+
+    x: float = 0.0
+    y: float = 0.0
+
+
+class CreateWorkspaceBody(Struct):
+    """A seat that is to be made. Without a url it polls; with one, its messages are pushed there."""
+
+    name: str
+    org_id: str | None = None
+    parent_id: str | None = None
+    role: str | None = None
+    runtime: str | None = None
+    external: bool = False
+    url: str | None = None
+    delivery_mode: str | None = None
+    tier: int = 1
+    max_concurrent_tasks: int = 1
+    instruction_template_id: str | None = None
+    instruction_compact: bool = False
+    instruction_shape: InstructionShape | None = None
+    reply_seconds: ReplySeconds | None = None
+    send_drafts: bool = False
+    canvas: CanvasPoint | None = None
+    key: str | None = None
+
+
+class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
+    """What may change about a seat; what is left out stays. `parent_id` moves it and all below it; null: to the top."""
+
+    parent_id: str | UnsetType | None = UNSET
+    name: str | UnsetType = UNSET
+    role: str | UnsetType | None = UNSET
+    runtime: str | UnsetType = UNSET
+    tier: int | UnsetType = UNSET
+    max_concurrent_tasks: int | UnsetType = UNSET
+    instruction_template_id: str | UnsetType | None = UNSET
+    instruction_compact: bool | UnsetType = UNSET
+    instruction_shape: InstructionShape | UnsetType | None = UNSET
+    reply_seconds: ReplySeconds | UnsetType | None = UNSET
+    send_drafts: bool | UnsetType = UNSET
+    external: bool | UnsetType = UNSET
+    delivery_mode: str | UnsetType = UNSET
+    url: str | UnsetType | None = UNSET
+    key: str | UnsetType | None = UNSET
+    collapsed: bool | UnsetType = UNSET
+    x: float | UnsetType = UNSET
+    y: float | UnsetType = UNSET
+
+
+class WorkspaceTreeNode(Struct):
+    """A workspace and those below it."""
+
+    id: str
+    name: str
+    role: str | None
+    status: str
+    children: list["WorkspaceTreeNode"]
+
+
+class WorkspaceStateResponse(Struct, frozen=True):
+    """Whether an agent is to go on; `deleted`, with 404, says that it is to end."""
+
+    workspace_id: str
+    status: str
+    paused: bool
+    deleted: bool
+
+
+class WorkspaceRoutes:
+    """The routes of workspaces and their tree."""
+
+    def __init__(self, writer: OrgWriter, org: OrgReader, fetcher: Fetcher, *, public_url: str) -> None:
+        self._fetcher = fetcher
+        self._writer = writer
+        self._org = org
+        self._public_url = public_url
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        operator = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OPERATOR)
+        operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        view_talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK)
+        view_own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN)
+        paged = query_params(LIMIT, AFTER, ORG)
+        removed = query_params(bool_param("include_removed", "Whether to show it if it is removed."))
+        confirmed = query_params(CONFIRM, CONFIRM_NAME)
+        return [
+            Route(
+                "POST", "/workspaces", self.create_workspace, operator, "Make a seat", CreateWorkspaceBody, status=201
+            ),
+            Route(
+                "GET",
+                "/workspaces",
+                self.list_workspaces,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "All seats",
+                None,
+                list[WorkspaceView],
+                query=paged,
+            ),
+            Route(
+                "GET",
+                one,
+                self.get_workspace,
+                view_talk,
+                "One seat",
+                None,
+                WorkspaceView,
+                allow_removed=True,
+                query=removed,
+            ),
+            Route(
+                "PATCH", one, self.change_workspace, operator_of, "Change a seat", ChangeWorkspaceBody, WorkspaceView
+            ),
+            Route(
+                "DELETE",
+                one,
+                self.remove_workspace,
+                operator_of,
+                "Remove a seat and all below it (?confirm=true)",
+                query=confirmed,
+            ),
+            Route(
+                "GET",
+                f"{one}/state",
+                self.get_state,
+                view_own,
+                "Whether to go on",
+                None,
+                WorkspaceStateResponse,
+                allow_removed=True,
+                gone_response=WorkspaceStateResponse,
+            ),
+            Route(
+                "GET",
+                "/orgs/{org_id}/tree",
+                self.get_tree,
+                AccessPolicy(PERSON_OR_ADMIN),
+                "The org tree",
+                None,
+                list[WorkspaceTreeNode],
+            ),
+        ]
+
+    async def create_workspace(self, request: Request) -> Response:
+        """A new seat, with its token: the only time that it is shown."""
+        body = request.parse_body(CreateWorkspaceBody)
+        mode = body.delivery_mode or (PUSH if body.url else POLL)
+        await self._check_url(mode, body.url)
+        check_workspace_numbers(body.tier, body.max_concurrent_tasks)
+        point = body.canvas or CanvasPoint()
+        new = NewWorkspace(
+            name=body.name,
+            parent_id=body.parent_id,
+            role=body.role,
+            runtime=body.runtime or "generic-mcp",
+            external=body.external,
+            delivery_mode=mode,
+            url=body.url,
+            tier=body.tier,
+            max_concurrent_tasks=body.max_concurrent_tasks,
+            instruction_template_id=body.instruction_template_id,
+            instruction_compact=body.instruction_compact,
+            instruction_shape=body.instruction_shape,
+            reply_seconds=body.reply_seconds,
+            send_drafts=body.send_drafts,
+            x=point.x,
+            y=point.y,
+            key=body.key,
+        )
+        workspace, token = await self._writer.create_workspace(self._org_id_for(request, body.org_id), new)
+        return json_response(
+            {
+                "id": workspace.id,
+                "name": workspace.name,
+                "org_id": workspace.org_id,
+                "external": workspace.external,
+                "status": workspace.status.value,
+                "delivery_mode": workspace.delivery_mode,
+                "connection": connection_details(workspace.id, token, self._public_url, mode=workspace.delivery_mode),
+            },
+            201,
+        )
+
+    async def _check_url(self, mode: str | None, url: str | None) -> None:
+        """A url that is to be kept is one that the server may ask. Raises UnsafeUrl, FetchFailed."""
+        if url and mode != POLL:
+            await self._fetcher.check_url(url)
+
+    def _org_id_for(self, request: Request, org_id: str | None) -> str:
+        """The organisation a new seat belongs to: the person's own; for the admin, the named or the first one."""
+        if request.caller.kind is CredentialKind.PERSON:
+            if org_id not in (None, request.caller.org_id):
+                raise NotFound(what="organisation")
+            return request.caller.org_id
+        if org_id is None:
+            return self._org.orgs()[0].id
+        if self._org.find_org(org_id) is None:
+            raise NotFound(what="organisation")
+        return org_id
+
+    async def list_workspaces(self, request: Request) -> Response:
+        """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked. With
+        `limit` so many of one organisation, behind the seat that `after` names."""
+        query = request.query_params()
+        own = request.caller.org_id if request.caller.kind is CredentialKind.PERSON else None
+        org_id = own or read_text_param(query, "org_id")
+        count = read_int_param(query, "limit", minimum=1, maximum=request.limits.page_rows)
+        if count is None:
+            return Response(self._org.encoded_list(org_id))
+        try:
+            return Response(
+                self._org.encoded_page(org_id or self._org.orgs()[0].id, read_text_param(query, "after"), count)
+            )
+        except LookupError:
+            raise CursorNotFound(name="after") from None
+
+    def _workspace_view(self, workspace: Workspace) -> WorkspaceView:
+        return self._org.workspace_view(workspace)
+
+    async def get_workspace(self, request: Request) -> Response:
+        """One seat; a removed one only if asked for."""
+        if request.caller.kind is CredentialKind.WORKSPACE:
+            own = self._org.workspace(request.caller.id)
+            if own is not None and not rules.are_related(self._org, own, request.workspace):
+                raise CommunicationDenied
+        if request.workspace.removed and request.query_params().get("include_removed") != "true":
+            raise WorkspaceRemoved(id=request.workspace.id, removed_at=to_rfc3339(request.workspace.removed_at or 0))
+        return json_response(self._workspace_view(request.workspace))  # control: workspace-status
+
+    async def change_workspace(self, request: Request) -> Response:
+        """Changes what people set about a seat."""
+        body = request.parse_body(ChangeWorkspaceBody)
+        fields = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
+        check_workspace_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
+        for name in ("delivery_mode", "url"):  # empty, as older clients have it, says nothing
+            if fields.get(name) == "":
+                del fields[name]
+        await self._check_url(fields.get("delivery_mode"), fields.get("url"))
+        return json_response(self._workspace_view(await self._writer.update_workspace(request.workspace.id, fields)))
+
+    async def remove_workspace(self, request: Request) -> Response:
+        """Removes a seat and all below it. With `name` only if that is its name now: what a person typed to be sure."""
+        query = request.query_params()
+        removed_workspaces = await self._writer.remove_workspace(
+            request.workspace.id, confirmed=query.get("confirm") == "true", typed_name=read_text_param(query, "name")
+        )
+        return json_response(
+            {"status": "removed", "removed": [{"id": each.id, "name": each.name} for each in removed_workspaces]}
+        )
+
+    async def get_state(self, request: Request) -> Response:
+        """What an agent asks before it goes on working."""
+        workspace = request.workspace
+        paused = workspace.status is WorkspaceStatus.PAUSED
+        state = WorkspaceStateResponse(workspace.id, workspace.status.value, paused, workspace.removed)
+        return json_response(state, 404 if workspace.removed else 200)
+
+    async def get_tree(self, request: Request) -> Response:
+        """The org tree from its roots."""
+        roots = self._org.roots(request.path_params["org_id"])
+        return json_response([self._tree_node(root) for root in roots])
+
+    def _tree_node(self, workspace: Workspace) -> WorkspaceTreeNode:
+        below = [self._tree_node(child) for child in self._org.children(workspace)]
+        return WorkspaceTreeNode(workspace.id, workspace.name, workspace.role, workspace.status.value, below)
+
+
+def check_workspace_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
+    """Raises InvalidField unless both are plausible."""
+    if not 0 <= tier <= _MAX_TIER:
+        raise InvalidField(reason=f"tier must lie between 0 and {_MAX_TIER}")
+    if not 1 <= max_concurrent_tasks <= _MAX_TASKS:
+        raise InvalidField(reason=f"max_concurrent_tasks must lie between 1 and {_MAX_TASKS}")
+
+
+def connection_details(workspace_id: str, token: str | None, url: str, *, mode: str = POLL) -> dict[str, str]:
+    """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else; without one,
+    the commands have a place for it.
+
+    The commands keep it in a file or the environment: process arguments are readable by others on a machine."""
+    secret = token or "YOUR-TOKEN"
+    register = f'{{"id":"{workspace_id}","delivery_mode":"{mode}","agent_card":{{"name":"My agent"}}}}'
+    return {
+        "workspace_id": workspace_id,
+        "platform_url": url,
+        **({} if token is None else {"auth_token": token}),
+        "registry_endpoint": f"{url}/registry/register",
+        "heartbeat_endpoint": f"{url}/registry/heartbeat",
+        "curl": (
+            f"(umask 077; echo 'header = \"Authorization: Bearer {secret}\"' > molecule.curl)\n"
+            f"curl -sS -K molecule.curl {url}/registry/register -d '{register}'\n"
+            f"curl -sS -K molecule.curl '{url}/workspaces/{workspace_id}/activity?claim=60&wait=25'"
+        ),
+        "python": (
+            f"MOLECULE_URL={url} MOLECULE_WORKSPACE_ID={workspace_id} MOLECULE_WORKSPACE_TOKEN={secret} "
+            "python examples/agent.py"
+        ),
+    }

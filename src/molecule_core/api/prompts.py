@@ -1,0 +1,146 @@
+"""What a workspace shares with its children, and the system prompt that its agent has told. Both are data."""
+
+from typing import Any
+
+import msgspec
+
+from molecule_core.access.model import CredentialKind
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    WORKSPACE,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import InvalidField, PromptNotReported, SharedFilesForbidden
+from molecule_core.common.limits import Limits
+from molecule_core.prompts.model import SharedFiles, StoredPrompt
+from molecule_core.prompts.reader import PromptReader
+from molecule_core.prompts.writer import PromptWriter
+from molecule_core.wire.schemas.prompts import (
+    PromptBuild,
+    PromptBuildView,
+    PromptView,
+    SharedContext,
+    SharedFile,
+    SharedFileView,
+    diff_sections,
+)
+
+
+class SharedFilesBody(msgspec.Struct):
+    """The files that a workspace shares with its direct children, in place of all it has shared before. Also taken as a
+    bare list."""
+
+    files: list[SharedFile]
+
+
+class PromptReportResponse(msgspec.Struct):
+    """A prompt is kept. `revision` counts those of the workspace; the same prompt again keeps its number."""
+
+    revision: int
+    hash: str
+    status: str = "ok"
+
+
+class PromptRoutes:
+    """The routes of shared context and prompts."""
+
+    def __init__(self, writer: PromptWriter, reader: PromptReader, *, limits: Limits) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        shared, prompt = "/workspaces/{id}/shared-context", "/workspaces/{id}/prompt"
+        agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
+        own, talk = (
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN),
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK),
+        )
+        return [
+            Route(
+                "PUT",
+                shared,
+                self.share_files,
+                agent,
+                "Share files with one's children",
+                SharedFilesBody,
+                SharedContext,
+            ),
+            Route("GET", shared, self.get_shared_files, talk, "What a parent shares", None, SharedContext),
+            Route(
+                "PUT",
+                prompt,
+                self.report_prompt,
+                agent,
+                "Tell the agent's system prompt",
+                PromptBuild,
+                PromptReportResponse,
+            ),
+            Route("GET", prompt, self.get_prompt, own, "The agent's system prompt", None, PromptView),
+        ]
+
+    async def share_files(self, request: Request) -> Response:
+        """Replaces what the workspace shares."""
+        value = request.json()
+        if not isinstance(value, list):
+            files = request.parse_body(SharedFilesBody).files
+        else:
+            try:
+                files = msgspec.convert(value, list[SharedFile])
+            except msgspec.ValidationError as error:
+                raise InvalidField(reason=str(error)[:300]) from None
+        return json_response(
+            _shared_context(request.workspace.id, await self._writer.save_shared_files(request.workspace.id, files))
+        )
+
+    async def get_shared_files(self, request: Request) -> Response:
+        """The files that a workspace shares: for its direct children, people and itself; for nobody else below or
+        beside it."""
+        if (
+            request.caller.kind is CredentialKind.WORKSPACE
+            and not request.is_own_workspace
+            and not self._is_child(request)
+        ):
+            raise SharedFilesForbidden
+        return json_response(
+            _shared_context(request.workspace.id, await self._reader.shared_files(request.workspace.id))
+        )
+
+    def _is_child(self, request: Request) -> bool:
+        return self._reader.parent_id_of(request.caller.id) == request.workspace.id
+
+    async def report_prompt(self, request: Request) -> Response:
+        """Keeps a prompt, and tells people that there is a new one."""
+        build = request.parse_body(PromptBuild)
+        return json_response(
+            PromptReportResponse(await self._writer.record_prompt(request.workspace.id, build), build.hash)
+        )
+
+    async def get_prompt(self, request: Request) -> Response:
+        """The newest prompt, the one before, and what differs between both."""
+        stored = await self._reader.latest_prompts(request.workspace.id)
+        if not stored:
+            raise PromptNotReported
+        builds = [_build_view(each) for each in stored]
+        previous = builds[1] if len(builds) > 1 else None
+        changed = (
+            diff_sections(previous.sections, builds[0].sections, self._limits.prompt_diff_lines) if previous else []
+        )
+        return json_response(PromptView(builds[0], previous, changed))
+
+
+def _shared_context(workspace_id: str, shared: SharedFiles) -> SharedContext:
+    files = [SharedFileView(e.path, e.content, len(e.content.encode()), to_rfc3339(e.updated_at)) for e in shared.files]
+    return SharedContext(workspace_id, shared.revision, files)
+
+
+def _build_view(stored: StoredPrompt) -> PromptBuildView:
+    fields: dict[str, Any] = msgspec.structs.asdict(msgspec.json.decode(stored.build, type=PromptBuild))
+    return PromptBuildView(**fields, built_at=to_rfc3339(stored.built_at), revision=stored.revision)

@@ -1,0 +1,66 @@
+"""The server about itself: is it alive, is it ready, what does it offer."""
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+
+import msgspec
+
+from molecule_core.api.http.openapi import build_document
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    PUBLIC,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    json_response,
+)
+
+
+class SystemRoutes:
+    """The routes that belong to no noun."""
+
+    def __init__(
+        self,
+        check_store: Callable[[], Awaitable[object]],
+        wakeup_source: Callable[[], str | None],
+        *,
+        version: str,
+        process: str,
+        route_list: Callable[[], list[Route]],
+    ) -> None:
+        """`others`: how wake-ups of other processes come in, where there may be others."""
+        self._check_store = check_store
+        self._wakeup_source = wakeup_source
+        self._version = version
+        self._process = process
+        self._route_list = route_list
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        return [
+            Route("GET", "/health", self.get_health, PUBLIC, "Whether the process runs"),
+            Route("GET", "/ready", self.get_readiness, PUBLIC, "Whether it can serve: the store answers"),
+            Route("GET", "/openapi.json", self.get_openapi, AccessPolicy(ALL_CREDENTIALS), "This table as OpenAPI 3.1"),
+        ]
+
+    async def get_health(self, _request: Request) -> Response:
+        """The process runs."""
+        return json_response({"status": "ok", "version": self._version, "process": self._process})
+
+    async def get_readiness(self, _request: Request) -> Response:
+        """The store answers; otherwise 503 by way of StoreUnavailable."""
+        await self._check_store()
+        wakeup_source = self._wakeup_source()
+        return json_response(
+            {"status": "ready"} if wakeup_source is None else {"status": "ready", "wake_ups": wakeup_source}
+        )
+
+    async def get_openapi(self, _request: Request) -> Response:
+        """What this server offers, made from the table of routes."""
+        return Response(self._document)
+
+    @cached_property  # control: openapi-cached
+    def _document(self) -> bytes:
+        """Made once: it takes as long as many messages, and any credential may ask for it."""
+        return msgspec.json.encode(build_document(self._route_list(), self._version))

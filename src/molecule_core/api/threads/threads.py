@@ -1,0 +1,409 @@
+"""Threads over REST, for people and agents: to start, read, steer, stop, fork, resume and close them."""
+
+from typing import Any
+
+from molecule_core.access.model import CredentialKind, Role
+from molecule_core.api.http.query_parameters import (
+    BEFORE,
+    LIMIT,
+    enum_param,
+    int_param,
+    query_params,
+    read_int_param,
+    read_text_param,
+    string_param,
+)
+from molecule_core.api.http.rate_limits import SEND_RATE
+from molecule_core.api.http.routing import (
+    ALL_CREDENTIALS,
+    AccessPolicy,
+    Request,
+    Response,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
+from molecule_core.common.errors import BaseInstructionsRequired, InvalidField, NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import is_valid_client_id, validate_line
+from molecule_core.org.reader import OrgReader
+from molecule_core.prompts.reader import PromptReader
+from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
+from molecule_core.threads.model import Thread, ThreadSettings
+from molecule_core.threads.reader import STATES, ThreadReader
+from molecule_core.threads.writer import ThreadWriter
+from molecule_core.wire.schemas.thread_log import Author, TextInput
+from molecule_core.wire.schemas.threads import (
+    CloseThreadBody,
+    CollabPage,
+    EntryPage,
+    ForkThreadBody,
+    InterruptThreadBody,
+    ModelContext,
+    StartThreadBody,
+    StartTurnBody,
+    ThreadItem,
+    ThreadOverrides,
+    ThreadPage,
+    ThreadTreeView,
+    ThreadView,
+    TurnResponse,
+)
+
+
+class ThreadAccess:
+    """Finds the thread of a path for those who may have to do with it."""
+
+    def __init__(self, reader: ThreadReader, org: OrgReader) -> None:
+        self._reader = reader
+        self._org = org
+
+    async def find_readable(self, request: Request) -> Thread:
+        """For who may read it: persons of its organisation, its own workspace, and the one that its tree begins in.
+        Raises NotFound."""
+        thread = await self._find_in_org(request)
+        if thread.workspace_id != (await self.readable_workspace(request, thread) or thread.workspace_id):
+            raise NotFound(what="thread")
+        return thread
+
+    async def readable_workspace(self, request: Request, thread: Thread) -> str | None:
+        """The workspace of whose threads alone the caller may read in the tree of a thread: its own, where the tree
+        begins elsewhere. None: it may read all of them."""
+        if request.caller.kind is not CredentialKind.WORKSPACE:
+            return None
+        root = thread if thread.thread_id == thread.root_id else await self._reader.find_thread(thread.root_id)
+        return None if root is not None and root.workspace_id == request.caller.id else request.caller.id
+
+    async def find_drivable(self, request: Request) -> Thread:
+        """For who may drive it: persons (whose role the guards have looked at), and its own workspace. Raises
+        NotFound."""
+        thread = await self._find_in_org(request)
+        if request.caller.kind is CredentialKind.WORKSPACE and thread.workspace_id != request.caller.id:
+            raise NotFound(what="thread")
+        return thread
+
+    async def _find_in_org(self, request: Request) -> Thread:
+        thread = await self._reader.get_thread(request.path_param("thread_id", "thread"))
+        if (
+            request.caller.kind is not CredentialKind.ADMIN and thread.org_id != request.caller.org_id
+        ):  # control: thread-org
+            raise NotFound(what="thread")
+        return thread
+
+    def author_of(self, request: Request) -> Author:
+        """Who acts, as the credential proves it."""
+        if request.caller.kind is not CredentialKind.WORKSPACE:
+            return Author("person", request.caller.id, request.caller.name)
+        workspace = self._org.workspace(request.caller.id)
+        return Author("workspace", request.caller.id, "" if workspace is None else workspace.name)
+
+
+class ThreadRoutes:
+    """The routes of threads for clients."""
+
+    def __init__(
+        self, writer: ThreadWriter, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._prompts = prompts
+        self._org = org
+        self._access = ThreadAccess(reader, org)
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        every, one = "/workspaces/{id}/threads", "/threads/{thread_id}"
+        own, viewer = (
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
+            AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN),
+        )
+        drive, see = AccessPolicy(ALL_CREDENTIALS, role=Role.OPERATOR), AccessPolicy(ALL_CREDENTIALS)
+        item, turn = ThreadItem, TurnResponse
+        found = query_params(
+            LIMIT,
+            BEFORE,
+            enum_param("state", "How they stand.", STATES),
+            string_param("parent", "Those right below this thread."),
+            string_param("ancestor", "All below this thread."),
+        )
+        paged = query_params(LIMIT, int_param("after", "The ordinal behind which to go on."))
+        return [
+            Route(
+                "POST",
+                every,
+                self.start_thread,
+                own,
+                "Start a thread",
+                StartThreadBody,
+                item,
+                201,
+                body_optional=True,
+                rate_class=SEND_RATE,
+            ),
+            Route("GET", every, self.list_threads, viewer, "Threads of a workspace", None, ThreadPage, query=found),
+            Route("GET", one, self.get_thread, see, "A thread with its instructions", None, ThreadView),
+            Route("GET", f"{one}/items", self.list_items, see, "The log of a thread", None, EntryPage, query=paged),
+            Route("GET", f"{one}/sight", self.get_model_context, see, "What the model will see", None, ModelContext),
+            Route("GET", f"{one}/tree", self.get_tree, see, "The tree of a thread", None, ThreadTreeView),
+            Route("GET", f"{one}/collab", self.get_collab, see, "Calls and letters of its tree", None, CollabPage),
+            Route(
+                "POST",
+                f"{one}/turns",
+                self.start_turn,
+                drive,
+                "Give input",
+                StartTurnBody,
+                turn,
+                202,
+                rate_class=SEND_RATE,
+            ),
+            Route("POST", f"{one}/compact", self.compact_thread, drive, "Have it summed up", None, turn, 202),
+            Route(
+                "POST",
+                f"{one}/interrupt",
+                self.interrupt_turn,
+                drive,
+                "Stop its turn",
+                InterruptThreadBody,
+                item,
+                body_optional=True,
+            ),
+            Route(
+                "POST", f"{one}/close", self.close_thread, drive, "Close it", CloseThreadBody, item, body_optional=True
+            ),
+            Route(
+                "POST",
+                f"{one}/resume",
+                self.resume_thread,
+                drive,
+                "Take it up again",
+                ThreadOverrides,
+                ThreadView,
+                body_optional=True,
+            ),
+            Route(
+                "POST",
+                f"{one}/fork",
+                self.fork_thread,
+                drive,
+                "Go on from it in another",
+                ForkThreadBody,
+                ThreadView,
+                201,
+                body_optional=True,
+            ),
+        ]
+
+    # -- starting ------------------------------------------------------------------------------------------------------
+
+    async def start_thread(self, request: Request) -> Response:
+        """A new thread, with the base instructions that are given, else with the prompt that the agent of the workspace
+        has told last. They are kept for good."""
+        body = request.parse_body(StartThreadBody)
+        thread = await self._writer.start(
+            request.workspace,
+            await self._base_instructions(request.workspace.id, body.base_instructions),
+            self._thread_settings(body),
+            by=self._access.author_of(request),
+            nickname=self._clean_line(body.nickname, "nickname"),
+            role=self._clean_line(body.role or "", "role") or None,
+            texts=[] if body.input is None else checked_inputs(body.input, self._limits),
+            key=thread_idempotency_key(request, body.key, self._limits),
+        )
+        return json_response(await self._reader.to_item(thread), 201)
+
+    async def _base_instructions(self, workspace_id: str, override: str | None) -> BaseInstructions:
+        if override is not None:
+            return make_base_instructions(self._check_text(override, "base_instructions"), "override", "given on start")
+        stored = await self._prompts.latest_prompts(workspace_id)
+        if not stored:
+            raise BaseInstructionsRequired
+        return make_base_instructions(
+            self._prompts.prompt_text(stored[0]), "prompt", f"prompt revision {stored[0].revision}"
+        )
+
+    async def fork_thread(self, request: Request) -> Response:
+        """Base instructions, model, effort, tools and permissions are the source's, unless they are given anew."""
+        body, source = request.parse_body(ForkThreadBody), await self._access.find_drivable(request)
+        workspace = self._org.workspace(source.workspace_id)
+        if workspace is None or workspace.removed:
+            raise NotFound(what="workspace")
+        thread = await self._writer.fork(
+            source,
+            workspace,
+            self._thread_settings(body),
+            position=body.position,
+            nickname=self._clean_line(body.nickname, "nickname"),
+            key=thread_idempotency_key(request, body.key, self._limits),
+        )
+        return json_response(await self._reader.to_view(thread), 201)
+
+    async def resume_thread(self, request: Request) -> Response:
+        """What is given anew is kept as a new version, and is in the answer."""
+        settings, thread = (
+            self._thread_settings(request.parse_body(ThreadOverrides)),
+            await self._access.find_drivable(request),
+        )
+        resumed = await self._writer.resume(thread, self._access.author_of(request), settings)
+        return json_response(await self._reader.to_view(resumed))
+
+    def _thread_settings(self, body: StartThreadBody | ThreadOverrides) -> ThreadSettings:
+        limits = self._limits
+        for name in ("base_instructions", "developer", "context"):
+            text = getattr(body, name)
+            if text is not None:
+                self._check_text(text, name)
+        for each in body.tools or ():
+            validate_line(each, limits.short_text_length, "tools")
+        return ThreadSettings(
+            base=body.base_instructions,
+            developer=body.developer,
+            context=body.context,
+            model=self._clean_line(body.model or "", "model") or None,
+            effort=self._clean_line(body.effort or "", "effort") or None,
+            tools=body.tools,
+            permissions=body.permissions,
+        )
+
+    # -- driving -------------------------------------------------------------------------------------------------------
+
+    async def start_turn(self, request: Request) -> Response:
+        """Input joins the turn that runs, or gets one of its own: 202 as soon as it cannot be lost."""
+        body, thread = request.parse_body(StartTurnBody), await self._access.find_drivable(request)
+        result = await self._writer.submit_input(
+            thread,
+            checked_inputs(body.input, self._limits),
+            by=self._access.author_of(request),
+            mode=body.mode,
+            expected=body.expected_turn_id,
+            key=thread_idempotency_key(request, body.key, self._limits),
+        )
+        return json_response(result, 202)
+
+    async def compact_thread(self, request: Request) -> Response:
+        """Its engine sums up what was said in a turn of its own."""
+        thread = await self._access.find_drivable(request)
+        return json_response(await self._writer.compact(thread, self._access.author_of(request)), 202)
+
+    async def interrupt_turn(self, request: Request) -> Response:
+        """The turn that runs ends at once. `descendants`: detach (as they are) or interrupt."""
+        body, thread = request.parse_body(InterruptThreadBody), await self._access.find_drivable(request)
+        return await self._thread_response(
+            await self._writer.interrupt(thread, self._access.author_of(request), body.descendants)
+        )
+
+    async def close_thread(self, request: Request) -> Response:
+        """It takes nothing more. `descendants`: detach (as they are), interrupt or close."""
+        body, thread = request.parse_body(CloseThreadBody), await self._access.find_drivable(request)
+        return await self._thread_response(
+            await self._writer.close(thread, self._access.author_of(request), body.descendants)
+        )
+
+    async def _thread_response(self, thread: Thread) -> Response:
+        return json_response(await self._reader.to_item(thread))
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def list_threads(self, request: Request) -> Response:
+        """Newest first. `state`: a status, open or closed; `parent` and `ancestor`: those below this thread;
+        `before` (a thread_id) pages back. A page ends early where what they answered fills it (`page_bytes`)."""
+        query = request.query_params()
+        state, cursor = read_text_param(query, "state"), read_text_param(query, "before")
+        if state is not None and state not in STATES:
+            raise InvalidField(reason=f"state must be one of {', '.join(STATES)}")
+        ancestor_id = read_text_param(query, "parent") or read_text_param(query, "ancestor")
+        if ancestor_id is not None:
+            return await self._list_below(request, ancestor_id, direct="parent" in query)
+        maximum = self._limits.thread_rows
+        count = read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
+        before = None if cursor is None else await self._own_thread(request, cursor)  # control: own-thread-cursor
+        rows, is_end = await self._reader.list_of_workspace(request.workspace.id, state, before, count)
+        return json_response(ThreadPage(await self._reader.to_items(rows), is_end))
+
+    async def _own_thread(self, request: Request, thread_id: str) -> Thread:
+        """A thread of the workspace. Raises NotFound, also for one of others."""
+        thread = await self._reader.get_thread(thread_id)
+        if thread.workspace_id != request.workspace.id:
+            raise NotFound(what="thread")
+        return thread
+
+    async def _list_below(self, request: Request, ancestor_id: str, *, direct: bool) -> Response:
+        """Those of the tree of one of the workspace's threads that the caller may read: at most as many as a tree may
+        have."""
+        parent = await self._own_thread(request, ancestor_id)
+        tree, readable_id = (
+            await self._reader.load_tree(parent.root_id),
+            await self._access.readable_workspace(request, parent),
+        )
+        rows = [
+            each
+            for each in tree
+            if (each.parent_id == parent.thread_id if direct else each.path.startswith(f"{parent.path}/"))
+            and each.workspace_id == (readable_id or each.workspace_id)
+        ]
+        return json_response(ThreadPage(await self._reader.to_items(rows), reached_end=True))
+
+    async def get_thread(self, request: Request) -> Response:
+        """A thread with its base instructions and layers."""
+        return json_response(await self._reader.to_view(await self._access.find_readable(request)))
+
+    async def list_items(self, request: Request) -> Response:
+        """The log, oldest first, behind the ordinal `after`. A page ends early where its lines fill it
+        (`page_bytes`)."""
+        query, thread = request.query_params(), await self._access.find_readable(request)
+        maximum = self._limits.thread_rows
+        count = read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
+        after = read_int_param(query, "after", minimum=0) or 0
+        return json_response(await self._reader.entry_page(thread, after, count))
+
+    async def get_model_context(self, request: Request) -> Response:
+        """What the model will see: every item with its origin, version and tokens."""
+        return json_response(await self._reader.build_model_context(await self._access.find_readable(request)))
+
+    async def get_tree(self, request: Request) -> Response:
+        """Those threads of its tree that the caller may read, and what the whole tree uses of the limits."""
+        thread = await self._access.find_readable(request)
+        return json_response(
+            await self._reader.to_tree_view(thread, await self._access.readable_workspace(request, thread))
+        )
+
+    async def get_collab(self, request: Request) -> Response:
+        """What the agents of its tree asked and wrote each other last, with receipts: those that the caller may read,
+        and letters to and from them. No more calls than fill a page (`page_bytes`)."""
+        thread = await self._access.find_readable(request)
+        return json_response(
+            await self._reader.collab_page(thread.root_id, await self._access.readable_workspace(request, thread))
+        )
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _check_text(self, text: str, name: str) -> str:
+        if len(text.encode()) > self._limits.prompt_bytes:
+            raise InvalidField(reason=f"{name} has more than {self._limits.prompt_bytes} bytes; say less")
+        return text
+
+    def _clean_line(self, text: str, name: str) -> str:
+        return validate_line(text, self._limits.name_length, name)
+
+
+def checked_inputs(inputs: str | list[TextInput], limits: Limits) -> list[TextInput]:
+    """Input of a turn. Raises InvalidField."""
+    texts = [TextInput(inputs)] if isinstance(inputs, str) else inputs
+    for each in texts:
+        validate_line(each.peer or "", limits.name_length, "peer")
+    size = sum(len(each.text.encode()) for each in texts)
+    if not any(each.text.strip() for each in texts):
+        raise InvalidField(reason="input is empty; say something")
+    if size > limits.thread_input_bytes or len(texts) > limits.parts:
+        maximum = f"{limits.thread_input_bytes} bytes or {limits.parts} items"
+        raise InvalidField(reason=f"input has more than {maximum}; send a link to what is large")
+    return texts
+
+
+def thread_idempotency_key(request: Request, key_from_body: str | None, limits: Limits) -> str | None:
+    """What tells repetitions, from the body or the header Idempotency-Key. Raises InvalidField."""
+    key: Any = key_from_body or request.header(b"idempotency-key")
+    if key is not None and not is_valid_client_id(key, limits.id_length):
+        raise InvalidField(reason=f"key must be at most {limits.id_length} characters of A-Z a-z 0-9 . _ : -")
+    return None if key is None else str(key)

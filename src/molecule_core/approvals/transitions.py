@@ -1,0 +1,358 @@
+"""Steps without decisions: what is written, told and sent when an approval moves, and when it ends.
+
+Above: hearing and the writer of this slice. Below: rules, items, letters; the rows that messages keep for approvals.
+"""
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from molecule_core.approvals import rules
+from molecule_core.approvals.model import (
+    APPROVAL,
+    Approval,
+    ApprovalStatus,
+    ApprovalTrigger,
+    Approver,
+    NextApprover,
+    PartyKind,
+    approval_wake_key,
+    task_wake_key,
+)
+from molecule_core.approvals.notices import closed_notice, decision_notice, question_notice, request_notice
+from molecule_core.approvals.policies import PolicyCache
+from molecule_core.approvals.serializers import to_item
+from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import ApprovalMeter
+from molecule_core.messages.approval_messages import ApprovalMessage, ApprovalMessages
+from molecule_core.messages.obligations.model import MessageChanges
+from molecule_core.org.model import Workspace
+from molecule_core.org.model import WorkspaceStatus as Seat
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Changes, JournalEvent, ReadQuery, StepRequest, WriteSet
+from molecule_core.store.journal import org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.approvals import ApprovalDecision, ApprovalHistoryEntry, DecidedBy, Party, PolicyReason
+
+Statement = tuple[str, Params]
+SERVER_PARTY = Party(PartyKind.SERVER.value, "server", "Molecule")
+CLOCK_PARTY = Party(PartyKind.CLOCK.value, "clock", "the clock")
+ANY_PERSON = Party(PartyKind.PERSON.value, "", "")
+
+
+def load_approval(org_id: str, approval_id: str) -> Generator[StepRequest, Any, Approval | None]:
+    """An approval as it stands."""
+    rows = yield ReadQuery("approval", {"org_id": org_id, "id": approval_id})
+    return Approval.from_row(rows[0]) if rows else None
+
+
+class ApprovalUnitOfWork:
+    """One change of an approval on its way: its row as it will be, and what is written and told beside it. `is_orphan`:
+    who asked is removed; so it is looked at at once still, whatever somebody has said of it meanwhile."""
+
+    def __init__(self, row: Approval, now: int, *, is_new: bool = False, is_orphan: bool = False) -> None:
+        self.row = row
+        self.now = now
+        self.is_ended = False
+        self._is_new = is_new
+        self._is_orphan = is_orphan
+        self._writes = list[Statement]()
+        self._events = list[JournalEvent]()
+        self._notify: tuple[str, ...] = ()
+
+    def update(self, **changes: Any) -> None:
+        """The row becomes this."""
+        self.row = replace(self.row, **changes)
+
+    def add_history(self, what: str, by: Party, holder: Party | None = None, *, why: str = "", note: str = "") -> None:
+        """Something happened."""
+        entry = ApprovalHistoryEntry(to_rfc3339(self.now), what, by, holder, why, note)
+        self.update(path=_encode_json([*self.row.history, entry]))
+
+    def add_policy(self, kind: str, text: str) -> None:
+        """Why it goes as it does."""
+        self.update(policy=_encode_json([*self.row.policies, PolicyReason(kind, text)]))
+
+    def add_changes(self, changes: MessageChanges) -> None:
+        """What messages change with it."""
+        self._writes += changes.writes
+        self._events += changes.events
+        self._notify += changes.notify
+
+    def write(self, *statements: Statement) -> None:
+        """And this."""
+        self._writes += statements
+
+    def emit(self, event: str, *workspace_ids: str | None) -> None:
+        """All who see it are told how it stands now: persons and the requester, and the workspaces `also`."""
+        self.update(rev=self.row.rev + 1, updated_at=self.now)
+        payload = msgspec.json.encode(to_item(self.row))
+        for each in dict.fromkeys((self.row.workspace_id, *workspace_ids)):
+            if each is not None:
+                # control: approval-event
+                self._events.append(JournalEvent(event, each, APPROVAL, self.row.id, self.row.rev, payload, self.now))
+
+    def to_changes(self, meter: ApprovalMeter) -> Changes:
+        """All of it, as a follower adds it to a command."""
+        due = rules.next_check_at(self.row)
+        due = self.now if due is not None and self._is_orphan else due
+        timer_write: Statement = (
+            cancel_timer(APPROVAL, self.row.key) if due is None else set_timer(APPROVAL, self.row.key, due)
+        )
+        save_write: Statement = ("insert_approval" if self._is_new else "save_approval", self.row)
+        notify = (approval_wake_key(self.row.org_id, self.row.id), org_key(self.row.org_id), TIMERS_KEY, *self._notify)
+        notify += () if self.row.task_id is None else (task_wake_key(self.row.org_id, self.row.task_id),)
+        after_commit = partial(meter.count_end, self.row.status.value) if self.is_ended else None
+        return Changes([save_write, timer_write, *self._writes], self._events, notify, after_commit=after_commit)
+
+    def to_write_set(self, meter: ApprovalMeter) -> WriteSet[Approval]:
+        """All of it, as a command."""
+        changes = self.to_changes(meter)
+        return WriteSet(self.row, [*changes.writes], [*changes.events], changes.notify, changes.after_commit)
+
+
+class ApprovalTransitions:
+    """Moves approvals."""
+
+    def __init__(
+        self,
+        org: OrgReader,
+        approval_messages: ApprovalMessages,
+        policy_cache: PolicyCache,
+        meter: ApprovalMeter,
+        *,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self.org = org
+        self.meter = meter
+        self._approval_messages = approval_messages
+        self._policy_cache = policy_cache
+        self._clock = clock
+        self._limits = limits
+
+    def unit_of_work(self, row: Approval, *, is_new: bool = False) -> ApprovalUnitOfWork:
+        """A change begins."""
+        is_orphan = self.active_workspace(row.workspace_id) is None
+        return ApprovalUnitOfWork(row, self._clock.now(), is_new=is_new, is_orphan=is_orphan)
+
+    def active_workspace(self, workspace_id: str | None) -> Workspace | None:
+        """A seat, if it is not removed."""
+        workspace = None if workspace_id is None else self.org.workspace(workspace_id)
+        return None if workspace is None or workspace.removed else workspace
+
+    def approvers(self, row: Approval) -> list[Approver]:
+        """The workspaces above the requester as the tree is now, the nearest first."""
+        found, workspace, now = list[Approver](), self.org.workspace(row.workspace_id), to_rfc3339(self._clock.now())
+        while workspace is not None and workspace.parent_id is not None:
+            workspace = self.org.workspace(workspace.parent_id)
+            if workspace is not None:
+                unreachable_reason = rules.UNREACHABLE_REASONS.get(
+                    Seat.REMOVED if workspace.removed else workspace.status, ""
+                )
+                authority = rules.check_authority(
+                    self._policy_cache.policies_of(workspace.id).grants, row.action, row.cost, now
+                )
+                found.append(
+                    Approver(workspace.id, workspace.name, unreachable_reason, workspace.parent_id is None, authority)
+                )
+        return found
+
+    # -- on the way ----------------------------------------------------------------------------------------------------
+
+    def escalate(self, uow: ApprovalUnitOfWork, event: str, why: str = "") -> Generator[StepRequest, Any, None]:
+        """The next one is asked: a workspace with its message, a person by being told; or one decides by its standing
+        authority. Whoever was asked before is not asked any more."""
+        before = uow.row.holder_id
+        yield from self.cancel_messages(uow, why or "somebody else is asked now")
+        next_approver = rules.next_approver(self.approvers(uow.row), uow.row.asked_ids)
+        for each, reason in next_approver.skipped:
+            uow.add_history("escalated", SERVER_PARTY, _approver_party(each), why=reason)  # control: escalation-hop
+        for_person = int(bool(uow.row.for_person) or next_approver.for_person)
+        uow.update(status=ApprovalStatus.PENDING, holder_id=None, holder_name="", level_at=None, for_person=for_person)
+        if next_approver.approver is not None and not next_approver.auto_approves:
+            yield from self._ask_approver(uow, next_approver, "")
+        elif next_approver.approver is None:
+            uow.add_history("asked", SERVER_PARTY, ANY_PERSON)
+        uow.emit(event, before, uow.row.holder_id)
+        if next_approver.approver is not None and next_approver.auto_approves:
+            uow.add_policy("authority", f"{next_approver.approver.name} decides such actions by its standing authority")
+            by = DecidedBy(PartyKind.RULE.value, next_approver.approver.id, next_approver.approver.name)
+            yield from self.close(uow, ApprovalTrigger.APPROVE, by, note="", notify_requester=event != rules.REQUESTED)
+
+    def _ask_approver(
+        self, uow: ApprovalUnitOfWork, next_approver: NextApprover, answer: str
+    ) -> Generator[StepRequest, Any, None]:
+        if next_approver.approver is None:
+            return
+        holder = next_approver.approver
+        uow.update(
+            holder_id=holder.id,
+            holder_name=holder.name,
+            level_at=uow.now + self._limits.approval_level_seconds * SECOND,
+            asked=_encode_json(list(dict.fromkeys((*uow.row.asked_ids, holder.id)))),
+        )
+        why = "a person is asked at the same time" if uow.row.for_person else ""
+        uow.add_history("asked", SERVER_PARTY, _approver_party(holder), why=why)
+        uow.write(
+            (
+                "note_holder",
+                {"workspace_id": holder.id, "approval_id": uow.row.id, "created_at": uow.row.created_at},
+            )
+        )
+        workspace = self.active_workspace(holder.id)
+        if workspace is not None:
+            notice = request_notice(uow.row, uow.row.messages + 1, answer)
+            seq = yield from self._send_notice(uow, workspace, notice)
+            uow.update(message_id=notice.id, message_seq=seq)
+
+    def _send_notice(
+        self, uow: ApprovalUnitOfWork, workspace: Workspace, notice: ApprovalMessage
+    ) -> Generator[StepRequest, Any, int]:
+        inserted = yield from self._approval_messages.insert_message(workspace, notice)
+        uow.add_changes(inserted.changes)
+        uow.update(messages=uow.row.messages + 1)
+        return inserted.seq
+
+    def cancel_messages(
+        self, uow: ApprovalUnitOfWork, why: str, *, by: str | None = None
+    ) -> Generator[StepRequest, Any, None]:
+        """The holder's message is done with, and an open question too. `by`: the workspace that says so itself."""
+        row = uow.row
+        holder, requester = self.active_workspace(row.holder_id), self.active_workspace(row.workspace_id)
+        if holder is not None and row.message_seq is not None:
+            uow.add_changes(
+                (
+                    yield from self._approval_messages.close_message(
+                        holder, row.message_seq, why, answered=by == holder.id
+                    )
+                )
+            )
+        if requester is not None and row.question_seq is not None:
+            uow.add_changes(
+                (
+                    yield from self._approval_messages.close_message(
+                        requester, row.question_seq, why, answered=by == requester.id
+                    )
+                )
+            )
+        uow.update(message_seq=None, question_seq=None, asker=None)
+
+    def ask_question(self, uow: ApprovalUnitOfWork, by: Party, note: str) -> Generator[StepRequest, Any, None]:
+        """Who is to decide wants to know more: the requester is asked, and no level's time runs meanwhile."""
+        row = uow.row
+        holder = self.active_workspace(row.holder_id)
+        if holder is not None and row.message_seq is not None and by.id == holder.id:
+            uow.add_changes(
+                (
+                    yield from self._approval_messages.close_message(
+                        holder, row.message_seq, "asked for more", answered=True
+                    )
+                )
+            )
+            uow.update(message_seq=None)
+        uow.update(status=ApprovalStatus.INFO, asker=_encode_json(by), level_at=None)  # control: question-stops-clock
+        uow.update(for_person=int(bool(row.for_person) or by.kind == PartyKind.PERSON.value))
+        uow.add_history(
+            "info_requested", by, Party(PartyKind.REQUESTER.value, row.workspace_id, row.requester_name), note=note
+        )
+        requester = self.active_workspace(row.workspace_id)
+        if requester is not None:
+            notice = question_notice(uow.row, row.messages + 1, by, note)
+            uow.update(question_seq=(yield from self._send_notice(uow, requester, notice)))
+        uow.emit(rules.INFO_REQUESTED, row.holder_id)
+
+    def record_answer(
+        self, uow: ApprovalUnitOfWork, by: Party, text: str, details: str | None
+    ) -> Generator[StepRequest, Any, None]:
+        """The requester has said more, and perhaps wants something else now: it goes back to who asked."""
+        row = uow.row
+        if details is not None:
+            uow.update(proposed=details, edited=None, action_hash=rules.action_hash(row.action, details))
+        uow.add_history("answered", by, row.asker_party, note=text)
+        uow.update(status=ApprovalStatus.PENDING, revision=row.revision + 1)
+        holder = next(
+            (each for each in self.approvers(uow.row) if each.id == row.holder_id and not each.unreachable_reason), None
+        )
+        yield from self.cancel_messages(uow, "it is asked anew", by=row.workspace_id)
+        if row.holder_id is not None and holder is None:
+            yield from self.escalate(uow, rules.ANSWERED)
+            return
+        if holder is not None:
+            yield from self._ask_approver(uow, NextApprover(holder, bool(row.for_person), ()), text)
+        uow.emit(rules.ANSWERED, row.holder_id)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def close(
+        self,
+        uow: ApprovalUnitOfWork,
+        trigger: ApprovalTrigger,
+        by: DecidedBy,
+        *,
+        note: str,
+        notify_requester: bool = True,
+    ) -> Generator[StepRequest, Any, None]:
+        """It is decided, has expired or is withdrawn. `told`: the requester gets a message, unless it has done so
+        itself; else it reads the answer to its own request. Those who had it before are told too, once."""
+        before, row = uow.row.holder_id, uow.row
+        rule = rules.TRANSITIONS[trigger, row.status]
+        if rule is None:
+            raise LookupError(f"{trigger} means nothing to an approval that is {row.status}")
+        yield from self.cancel_messages(
+            uow, rule.status.value, by=by.id if by.kind == PartyKind.WORKSPACE.value else None
+        )
+        party = Party(by.kind, by.id, by.name)
+        decision = {
+            ApprovalTrigger.APPROVE: "approve",
+            ApprovalTrigger.DENY: "deny",
+            ApprovalTrigger.EXPIRE: "deny",
+        }.get(trigger)
+        at, is_edited = to_rfc3339(uow.now), uow.row.edited is not None
+        decision_entry = decision and ApprovalDecision(decision, by, at, note, row.revision, row.action_hash, is_edited)
+        uow.add_history(rule.status.value, party, note=note)
+        uow.update(
+            status=rule.status,
+            open=0,
+            holder_id=None,
+            holder_name="",
+            level_at=None,
+            settled_at=uow.now,
+            decided=_encode_json(decision_entry) if decision_entry else None,
+        )
+        uow.is_ended = True
+        requester = self.active_workspace(row.workspace_id)
+        if notify_requester and requester is not None and by.id != requester.id:  # control: requester-informed
+            notice = decision_notice(uow.row, uow.row.messages + 1, party, note)
+            yield from self._send_notice(uow, requester, notice)
+        for each in row.asked_ids:
+            workspace = self.active_workspace(each)
+            if workspace is not None and each not in (before, by.id):
+                yield from self._send_notice(uow, workspace, closed_notice(uow.row, uow.row.messages + 1, party))
+        uow.emit(rule.event, before)
+
+    def expire(self, uow: ApprovalUnitOfWork) -> Generator[StepRequest, Any, None]:
+        """Its time is over."""
+        uow.add_policy("deadline", "nobody has decided in time, which means no")
+        yield from self.close(
+            uow, ApprovalTrigger.EXPIRE, DecidedBy(CLOCK_PARTY.kind, CLOCK_PARTY.id, CLOCK_PARTY.name), note=""
+        )
+
+    def mark_used(self, uow: ApprovalUnitOfWork, by: Party) -> None:
+        """It is used up."""
+        uow.update(used_at=uow.now)
+        uow.add_history("used", by)
+        uow.emit(rules.USED)
+
+
+def _approver_party(each: Approver) -> Party:
+    return Party(PartyKind.WORKSPACE.value, each.id, each.name)
+
+
+def _encode_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

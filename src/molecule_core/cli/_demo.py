@@ -1,0 +1,247 @@
+"""The demo company beside a server, for `molecule up --demo`: its folder, its seats, its agents, its end.
+
+The server runs in this process, each agent in one of its own. Everything lives in the folder `demo` of the state
+folder, so that it never mixes with real data.
+"""
+
+import asyncio
+import logging
+import shlex
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import msgspec
+
+from molecule_core.cli._options import DEMO_FOLDER, ensure_admin_token, prepare_state_folder
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.clock import SystemClock
+from molecule_core.common.errors import BadSettings, StateInUse
+from molecule_core.common.limits import Limits
+from molecule_core.common.settings import Settings, environment
+from molecule_core.demo.company import Company, PlacedSeat, list_seats, packaged_company, read_company
+from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.provisioner import (
+    STATE_FILE,
+    DemoState,
+    SavedSeat,
+    SeatProvisioner,
+    read_demo_state,
+    write_demo_state,
+)
+from molecule_core.demo.supervisor import AgentProcess, AgentSupervisor
+from molecule_core.server.composition import Server
+from molecule_core.server.listener import listen_error, serve
+from molecule_core.store.sqlite.backup import is_in_use
+
+AGENTS_FOLDER = "agents"
+# Quick enough that a person who kills an agent sees it go offline while they look; and the second try of a push comes
+# before that, so that what is tried twice is seen to fail, and does not wait for an agent that is known to be away.
+_DEMO_LIMITS = {"silence_seconds": 10, "sweep_seconds": 2, "delegation_retry_seconds": 4}
+# Where an agent listens that is pushed to.
+_PUSH_NETWORK = "127.0.0.1/32"
+# The address under which agents on this machine reach a server that listens on all of them.
+_LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_POLL_SECONDS = 0.05
+
+
+Announce = Callable[[list[str]], Awaitable[None]]
+"""Says what there is to say, once all are seated."""
+
+
+class DemoPlan(NamedTuple):
+    """A demo that may start: nothing about it is wrong, and nothing has been changed yet."""
+
+    settings: Settings
+    company: Company
+    saved_state: DemoState
+
+
+def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan:
+    """Looks whether the demo can start. `file`: the org file; None for that of the last start.
+
+    Raises BadSettings, StateInUse."""
+    if settings.database:
+        raise BadSettings(reason="the demo has an SQLite store of its own; leave --database and MOLECULE_DATABASE away")
+    folder = settings.state_folder / DEMO_FOLDER
+    old = None if fresh else read_demo_state(folder)
+    _check_demo_folder(folder)
+    saved_state = old or DemoState()
+    if file is not None:
+        saved_state = msgspec.structs.replace(saved_state, company=str(file.absolute()))
+    company = packaged_company() if saved_state.company is None else read_company(Path(saved_state.company))
+    port = _resolve_port(settings.host, settings.port)
+    networks = settings.push_networks
+    if any(place.seat.host == "push" for place in list_seats(company)):
+        networks = (*networks, _PUSH_NETWORK)
+    overrides = {"state_dir": str(folder), "port": port, "push_networks": networks}
+    demo = msgspec.structs.replace(settings, **overrides, limits=_demo_limits(settings.limits))
+    return DemoPlan(demo, company, saved_state)
+
+
+def _check_demo_folder(folder: Path) -> None:
+    """Nothing that is somebody's own work is written into, or deleted."""
+    if not folder.exists():
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise BadSettings(reason=f"{folder} is no folder; move it away, or choose another --state-dir")
+    if any(folder.iterdir()) and not (folder / STATE_FILE).is_file():
+        raise BadSettings(
+            reason=f"{folder} holds something else than a demo (it has no {STATE_FILE}); "
+            "move it away, or choose another --state-dir"
+        )
+    if is_in_use(folder):
+        raise StateInUse(place=folder)
+
+
+def _demo_limits(limits: Limits) -> Limits:
+    """The limits of the demo, where the operator has not set their own."""
+    defaults = Limits()
+    overrides = {
+        name: value
+        for name, value in _DEMO_LIMITS.items()
+        if getattr(limits, name) == getattr(defaults, name) and f"MOLECULE_LIMIT_{name.upper()}" not in environment()
+    }
+    return msgspec.structs.replace(limits, **overrides)
+
+
+def _resolve_port(host: str, port: int) -> int:
+    """The port itself if it is free, or one that is for 0. Raises BadSettings."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise listen_error(host, port, error) from None
+
+
+# -- its life ----------------------------------------------------------------------------------------------------------
+
+
+def prepare_demo(demo: DemoPlan, *, fresh: bool) -> Server:
+    """The folder of a demo, emptied if it is to start over, and a server on it. Raises BadSettings."""
+    folder = demo.settings.state_folder
+    if fresh and folder.exists():
+        _empty_folder(folder)
+    prepare_state_folder(demo.settings)
+    write_demo_state(folder, demo.saved_state)
+    return Server(demo.settings, admin_token=ensure_admin_token(demo.settings), first_org=demo.company.name)
+
+
+def _empty_folder(folder: Path) -> None:
+    """The book goes last: what an interruption leaves is still known as a demo."""
+    try:
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == STATE_FILE):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    except OSError as error:
+        raise BadSettings(reason=f"{folder} cannot be emptied: {error}") from None
+
+
+async def run_demo(demo: DemoPlan, server: Server, announce: Announce) -> None:
+    """Serves, and keeps the company beside it, until a signal comes. Once all are seated, `announce` is called with the
+    lines that there are to say about them."""
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request that seats the company helps nobody
+    async with AgentSupervisor() as staff:
+        # Those who end while the server is there need not wonder where it is, and give back what they have in hand.
+        serving = asyncio.create_task(serve(server, before_stop=staff.stop_agents))
+        opening = asyncio.create_task(_start_agents(demo, ensure_admin_token(demo.settings), staff, announce))
+        await asyncio.wait((serving, opening), return_when=asyncio.FIRST_COMPLETED)
+        if opening.done() and opening.exception() is not None:
+            signal.raise_signal(signal.SIGTERM)  # no company, no demo: the server ends as it always does
+        await asyncio.wait((serving,))
+        opening.cancel()
+        await asyncio.wait((opening,))
+    serving.result()
+    if not opening.cancelled():
+        opening.result()
+
+
+async def _start_agents(demo: DemoPlan, token: str, staff: AgentSupervisor, announce: Announce) -> None:
+    """Seats the company once the server listens, and watches its agents."""
+    url = _local_url(demo.settings)
+    try:
+        async with ApiClient(url, token) as api:
+            await _wait_until_ready(api)
+            seats = await SeatProvisioner(api, demo.settings.state_folder, demo.saved_state).provision_seats(
+                demo.company
+            )
+        await staff.start_agents(
+            [_to_posting(url, place, saved, demo.settings.state_folder / AGENTS_FOLDER) for place, saved in seats]
+        )
+        if staff.is_stopped:
+            return
+    except (ApiError, NoAnswerError) as error:
+        if await _has_stopped(url):
+            return  # a signal came before everybody was in
+        raise BadSettings(reason=f"the company could not be seated: {error}") from error
+    await announce(_summary_lines(demo, staff))
+    await staff.watch_agents(_report_exit)
+
+
+def _local_url(settings: Settings) -> str:
+    host = _LOOPBACK_HOSTS.get(settings.host, settings.host)
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+async def _wait_until_ready(api: ApiClient) -> None:
+    """Waits until the server answers; if it ends instead, whoever waits here is cancelled."""
+    clock = SystemClock()
+    while True:
+        with suppress(NoAnswerError):
+            await api.get("/ready")
+            return
+        await clock.wait(asyncio.get_running_loop().create_future(), _POLL_SECONDS)
+
+
+async def _has_stopped(url: str) -> bool:
+    """Whether the server takes no connections any more."""
+    try:
+        async with ApiClient(url) as api:
+            await api.get("/health")
+    except NoAnswerError:
+        return True
+    return False
+
+
+def _to_posting(url: str, place: PlacedSeat, saved: SavedSeat, agents: Path) -> SeatAssignment:
+    seat = msgspec.structs.replace(place.seat, seat=())
+    return SeatAssignment(url, saved.id, saved.token, seat, str(agents / saved.id))
+
+
+def _report_exit(member: AgentProcess) -> None:
+    advice = "Its messages wait for it:"
+    if member.posting.seat.host == "push":
+        advice = "What is pushed to it now fails; what comes once it is known to be offline waits for it:"
+    click.echo(
+        f"{member.name} (pid {member.process.pid}) has ended. {advice} Ctrl-C and `molecule up --demo` start it again."
+    )
+
+
+def _summary_lines(demo: DemoPlan, staff: AgentSupervisor) -> list[str]:
+    """Who works in the demo, how to add an agent of one's own, and what comes next."""
+    names = ["  " * (len(place.path) - 1) + place.seat.name for place in list_seats(demo.company)]
+    width = max(map(len, names))
+    pids = [member.process.pid for member in staff.processes]
+    agents = [f"                 {name:<{width}}  pid {pid}" for name, pid in zip(names, pids, strict=True)]
+    molecule = shlex.quote(sys.argv[0])
+    state = shlex.quote(demo.settings.state_dir)
+    return [
+        f"  company      {demo.company.name}: {len(names)} agents, each a process of its own. Kill one and see:",
+        *agents,
+        "  try it       write to the first of them: Plan a landing page for our launch",
+        "  add yours    the answer to this has commands to paste:",
+        f"                 {molecule} admin token --state-dir {state} | sed 's/^/Authorization: Bearer /' |",
+        f'                 curl -sS -H @- {demo.settings.url}/workspaces -d \'{{"name": "Mine"}}\'',
+        "  next time    `molecule up --demo` goes on where this one ends; with --fresh it starts over",
+    ]

@@ -1,0 +1,255 @@
+"""What `molecule doctor` looks at: each look is one line, and one advice if something is wrong."""
+
+import asyncio
+import errno
+import os
+import shutil
+import socket
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from molecule_core.cli._options import BACKUP_STAMP
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common import process_info
+from molecule_core.common.clock import DAY, SECOND, Clock
+from molecule_core.common.errors import BackupFailed
+from molecule_core.common.limits import SPARE_FILES, Limits
+from molecule_core.common.settings import Settings
+from molecule_core.store.database import SCHEMA_VERSION
+from molecule_core.store.sqlite.backup import (
+    StoreInfo,
+    database_path,
+    integrity_error,
+    is_in_use,
+    read_store_info,
+    sqlite_version,
+)
+
+# Below this, a flood or a backup fills the disk before somebody looks.
+_MIN_FREE_BYTES = 1 << 30
+_TIMEOUT_SECONDS = 5.0
+# HTTP's statuses of refusals begin here; a Molecule server answers no look at its health with one below, but 200.
+_FIRST_ERROR_STATUS = 400
+MIN_PYTHON = (3, 11)
+# Earlier ones may damage a database whose write-ahead log is reset while somebody reads.
+MIN_SQLITE = (3, 51, 3)
+# The oldest that its makers still mend.
+_MIN_POSTGRES = 14
+# One server's: eight readers, one writer, one that listens; and some for backup, doctor and a person.
+_MIN_CONNECTIONS = 15
+# Fewer are too few for a company, whatever the limit of connections says.
+_SUFFICIENT_CONNECTIONS = 1024
+# Written files that are newer than now, or a time before this program was written: the clock is wrong.
+_MAX_CLOCK_SKEW_SECONDS = 300
+_EARLIEST_TIME = 1_760_000_000 * SECOND
+_MAX_BACKUP_DAYS = 7
+
+
+class Finding(NamedTuple):
+    """One look: what was looked at, what was seen, and what to do if that is bad."""
+
+    subject: str
+    observed: str
+    advice: str = ""
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
+    """The Python is one that we test with."""
+    observed = ".".join(map(str, version[:3]))
+    if version[:2] < MIN_PYTHON:
+        return Finding("python", observed, "install Python 3.11 or newer, and Molecule again with it")
+    return Finding("python", observed)
+
+
+def check_sqlite(version: str | None = None) -> Finding:
+    """The SQLite that we carry is one without the bug of its log."""
+    observed = version or sqlite_version()
+    if tuple(map(int, observed.split("."))) < MIN_SQLITE:
+        return Finding(
+            "sqlite", observed, "pip install --upgrade apsw: this SQLite can damage a store (fixed in 3.51.3)"
+        )
+    return Finding("sqlite", observed)
+
+
+def check_folder(state: Path) -> Finding:
+    """The folder is there, belongs to us alone, and can be written."""
+    subject = "state folder"
+    if not state.is_dir():
+        return Finding(subject, f"{state} is not there", "start `molecule serve` once, or name the right --state-dir")
+    mode = state.stat().st_mode & 0o777
+    if mode & 0o077:
+        return Finding(subject, f"others can look into {state} (mode {mode:o})", f"chmod 700 {state}")
+    if not os.access(state, os.W_OK | os.X_OK):
+        return Finding(subject, f"{state} cannot be written", "run as the user that owns it")
+    return Finding(subject, str(state))
+
+
+def check_disk(state: Path) -> Finding:
+    """There is room."""
+    folder = state
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < _MIN_FREE_BYTES:
+        return Finding("disk", f"{free >> 20} MiB free", "make room on that disk: at least 1 GiB")
+    return Finding("disk", f"{free >> 30} GiB free")
+
+
+def check_clock(state: Path, clock: Clock) -> Finding:
+    """The time is later than everything that was written."""
+    now, files = clock.now(), [*state.iterdir()] if os.access(state, os.R_OK | os.X_OK) else []
+    newest = max((path.lstat().st_mtime_ns // 1000 for path in files), default=0)
+    if now < _EARLIEST_TIME:
+        return Finding("clock", "it stands in the past", "set the clock (timedatectl set-ntp true), then start anew")
+    if newest > now + _MAX_CLOCK_SKEW_SECONDS * SECOND:
+        late = (newest - now) // SECOND
+        advice = "set the clock (timedatectl set-ntp true): leases, expiry and retention go by it"
+        return Finding("clock", f"it is {late:,} s behind the newest file of the store", advice)
+    return Finding("clock", "sound")
+
+
+def check_files(settings: Settings, max_files: int | None = None) -> Finding:
+    """As many connections as the operator wants can be opened. (A server takes fewer where it may not open as many.)"""
+    max_files = process_info.max_open_files() if max_files is None else max_files
+    wanted = settings.limits.connections
+    need = SPARE_FILES + (wanted if wanted != Limits().connections else min(wanted, _SUFFICIENT_CONNECTIONS))
+    if max_files < need:
+        fewer = max(1, max_files - SPARE_FILES)
+        advice = f"LimitNOFILE={need} in the unit (or ulimit -Hn), or MOLECULE_LIMIT_CONNECTIONS={fewer}"
+        return Finding("open files", f"{max_files:,} allowed, {need:,} needed", advice)
+    return Finding("open files", f"{max_files:,} allowed")
+
+
+def check_url(settings: Settings) -> Finding:
+    """The address that agents and people are told can be one."""
+    subject, url = "public url", settings.public_url
+    if not url:
+        return Finding(subject, f"none; agents are told {settings.url}")
+    advice = "set MOLECULE_PUBLIC_URL to what people open, such as https://molecule.example"
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return Finding(subject, "no address", advice)
+    if not known or parts.username or parts.query or parts.fragment:
+        return Finding(subject, "no address of a server (http or https, a host, no user, no query)", advice)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        return Finding(
+            subject, "unencrypted", "put a proxy with TLS before it, and set MOLECULE_PUBLIC_URL to its https://…"
+        )
+    return Finding(subject, f"{parts.scheme}://{parts.netloc}")
+
+
+def check_canvas() -> Finding:
+    """The page has been built into the package."""
+    if resources.files("molecule_core").joinpath("canvas_assets", "index.html").is_file():
+        return Finding("canvas", "built")
+    return Finding("canvas", "not built", "scripts/canvas build, in the checkout; or install a wheel, which carries it")
+
+
+# -- the store ---------------------------------------------------------------------------------------------------------
+
+
+def check_store(settings: Settings) -> tuple[Finding, StoreInfo | None]:
+    """The store answers, is whole, and this version knows it; and its facts."""
+    return _check_postgres(settings.database) if settings.database else _check_sqlite_store(settings.state_folder)
+
+
+def _check_sqlite_store(state: Path) -> tuple[Finding, StoreInfo | None]:
+    database = database_path(state)
+    if not database.exists():
+        return Finding("store", "there is none yet: the first start makes it"), None
+    if problem := integrity_error(database):
+        return Finding("store", problem, "stop the server and put a backup back: molecule restore COPY"), None
+    info = read_store_info(database)
+    use = ", in use by a server" if is_in_use(state) else ""
+    return Finding("store", f"sound, {_describe_schema(info)}{use}"), info
+
+
+def _check_postgres(dsn: str) -> tuple[Finding, StoreInfo | None]:
+    from molecule_core.store.postgres.backup import read_postgres_info
+
+    try:
+        found = asyncio.run(read_postgres_info(dsn))
+    except BackupFailed as error:
+        advice = "start PostgreSQL, or set MOLECULE_DATABASE to where it is (psql can try it)"
+        return Finding("store", f"PostgreSQL does not answer: {error.details['reason']}", advice), None
+    observed = f"PostgreSQL {found.server_version // 10_000}"
+    if found.server_version // 10_000 < _MIN_POSTGRES:
+        return Finding("store", observed, f"upgrade it to {_MIN_POSTGRES} or newer"), found.store
+    if found.free_connections < _MIN_CONNECTIONS:
+        advice = f"raise max_connections: each server takes 10; {_MIN_CONNECTIONS} should be free"
+        return Finding("store", f"{observed}, {found.free_connections} connections free", advice), found.store
+    if found.store is not None and found.store.schema > SCHEMA_VERSION:
+        advice = "install the Molecule that wrote it, or put an older copy into a new database: molecule restore COPY"
+        return Finding("store", f"{observed}, schema {found.store.schema}, of a newer Molecule", advice), found.store
+    return Finding(
+        "store", f"{observed}, {'empty' if found.store is None else _describe_schema(found.store)}"
+    ), found.store
+
+
+def _describe_schema(info: StoreInfo) -> str:
+    if info.schema < SCHEMA_VERSION:
+        return f"schema {info.schema}: the next start brings it to {SCHEMA_VERSION} and leaves a copy"
+    return f"schema {info.schema}"
+
+
+def check_backup(settings: Settings, info: StoreInfo | None, clock: Clock) -> Finding:
+    """A store that has lived for a while has been copied lately."""
+    now, advice = clock.now(), "molecule backup FILE, every day; docs/operations.md has a timer for it"
+    stamp = settings.state_folder / BACKUP_STAMP
+    last = stamp.stat().st_mtime_ns // 1000 if stamp.exists() else None
+    if last is not None:
+        days = (now - last) // DAY
+        return Finding("backup", f"{days} days old", advice if days > _MAX_BACKUP_DAYS else "")
+    if info is None or info.created_at is None or now - info.created_at <= _MAX_BACKUP_DAYS * DAY:
+        return Finding("backup", "none yet")
+    return Finding("backup", "there was never one", advice)
+
+
+# -- the server --------------------------------------------------------------------------------------------------------
+
+
+def check_server(settings: Settings) -> Finding:
+    """The server answers at its address, and is ready."""
+    subject, url = "server", f"{settings.url}/ready"
+    start = f"start it with `molecule serve --port {settings.port}`, or name its --host and --port"
+    try:
+        status = asyncio.run(_read_status(settings.url))
+    except ApiError as error:
+        if error.status < _FIRST_ERROR_STATUS:
+            return Finding(subject, f"{url} is answered by something else", start)
+        return Finding(
+            subject, f"{url} answers {error.status}", "look into its log: it says why the store does not answer"
+        )
+    except NoAnswerError as error:
+        if _is_port_in_use(settings):
+            return Finding(
+                subject,
+                f"port {settings.port} is taken, and {url} does not answer",
+                f"see who has it: ss -ltnp 'sport = :{settings.port}'",
+            )
+        return Finding(subject, f"no answer from {url}: {error}", start)
+    if status != "ready":
+        return Finding(subject, f"{url} is answered by something else", start)
+    return Finding(subject, f"ready at {settings.url}")
+
+
+async def _read_status(url: str) -> str:
+    async with ApiClient(url, seconds=_TIMEOUT_SECONDS) as api:
+        answer = await api.get("/ready")
+        return str(answer.get("status", "")) if isinstance(answer, dict) else ""
+
+
+def _is_port_in_use(settings: Settings) -> bool:
+    """Whether somebody listens on the server's port of this machine."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False

@@ -1,0 +1,72 @@
+"""`molecule instructions figures` and `canary`: how a template does, and the share of a new version.
+
+The group of these verbs, and how they find the server, is `instructions`."""
+
+from typing import Any, Protocol
+
+import click
+
+from molecule_core.client.api import ApiClient
+
+_COLUMNS = ("version", "in force", "deliveries", "answered", "declined", "outside", "overdue", "open", "rate", "tokens")
+
+
+class TemplateClient(Protocol):
+    """A client, and where an organisation's templates are."""
+
+    @property
+    def api(self) -> ApiClient:
+        """The client."""
+
+    @property
+    def templates_path(self) -> str:
+        """The path of all templates."""
+
+
+@click.argument("template_id")
+async def show_metrics(desk: TemplateClient, template_id: str) -> None:
+    """Show what became of the messages that each version of a template told about."""
+    found = await desk.api.get(f"{desk.templates_path}/{template_id}/figures")
+    trial = found["trial"]
+    rows = [_COLUMNS, *(_version_row(each, found["version"], trial) for each in found["versions"])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    if trial is not None:
+        click.echo(_describe_trial(trial))
+
+
+def _version_row(version: dict[str, Any], in_force: int, trial: dict[str, Any] | None) -> tuple[str, ...]:
+    number = version["version"]
+    share = "yes" if number == in_force else ""
+    if trial is not None and number == trial["set_canary"]["version"]:
+        share = f"{trial['percent']} %"
+    counts = ("deliveries", "answered", "declined", "answered_outside", "overdue", "open")
+    mean = version["tokens"] / version["deliveries"] if version["deliveries"] else 0
+    return str(number), share, *(str(version[name]) for name in counts), _format_rate(version["rate"]), f"{mean:.0f}"
+
+
+def _format_rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.0%}".replace("%", " %")
+
+
+def _describe_trial(trial: dict[str, Any]) -> str:
+    canary, base = (f"{each['good']} of {each['good'] + each['missed']}" for each in (trial["canary"], trial["base"]))
+    summary = f"trial since {trial['since']}: {canary} good beside {base}; a version as good would look so, or worse, "
+    return f"{summary}with a chance of {trial['chance']:.2g}"
+
+
+@click.argument("template_id")
+@click.argument("version", type=click.IntRange(1))
+@click.argument("percent", type=click.IntRange(0, 100))
+async def set_canary(desk: TemplateClient, template_id: str, version: int, percent: int) -> None:
+    """Tell PERCENT of the messages with another version: 0 ends its trial, 100 puts it in force. A canary that does
+    worse is ended by itself."""
+    body = {"version": version, "percent": percent}
+    choice = await desk.api.post(f"{desk.templates_path}/{template_id}/canary", body)
+    trial = (
+        ""
+        if choice["set_canary"] is None
+        else f"; version {choice['set_canary']} tells {choice['percent']} % of the messages"
+    )
+    click.echo(f"{template_id}: version {choice['version']} is in force{trial}")

@@ -1,0 +1,242 @@
+"""Edits of JSON as people write it, with comments and trailing commas: one value changes, every other byte stays.
+
+Above: client/host_config_edit.py. Below: nothing. Pure; a text that cannot be read raises NotJson and is left alone.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+JsonPath = Sequence[str | int]
+_TRIVIA = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*(?:(?!\*/)[^\n\r])*\*/[ \t]*)?(?=[\r\n]|$)")
+# Deeper than any configuration, and well above where Python's own stack ends.
+_MAX_DEPTH = 100
+
+
+class JsonEditError(Exception):
+    """The text is no JSON, or its top is no object; the words say where."""
+
+
+class JsonNode(NamedTuple):
+    """A value and its place in the text. `members`: of an object (key, where the key starts, value), of a list (index,
+    where the value starts, value); None for all others."""
+
+    start: int
+    end: int
+    value: Any
+    members: "list[tuple[str | int, int, JsonNode]] | None" = None
+
+
+def value_of(text: str) -> dict[str, Any]:
+    """What the text says; an empty one says nothing. Raises NotJson."""
+    found: dict[str, Any] = _parse_root(text).value
+    return found
+
+
+def set_value(text: str, path: JsonPath, value: Any) -> str:
+    """The text with a value at a path; objects that are missing on the way are made. An index behind the end of a list
+    appends. Raises NotJson."""
+    node, depth = _parse_root(text), 0
+    if node.start == node.end:  # nothing but comments
+        gap = "\n" if text.strip() and not text.endswith("\n") else ""
+        return text + gap + _render_value(_nest(path, value), "  ", "\n", 0) + "\n"
+    while depth < len(path):
+        below = _find_member(node, path[depth])
+        if below is None:
+            return _insert_member(text, node, path[depth], _nest(path[depth + 1 :], value), depth)
+        node, depth = below, depth + 1
+    style = _detect_style(text)
+    return (
+        text[: node.start] + _render_value(value, *style, _indent_level(text, node.start, style[0])) + text[node.end :]
+    )
+
+
+def without(text: str, path: JsonPath) -> str:
+    """The text without the member at a path; the same text if there is none. Raises NotJson."""
+    node = _parse_root(text)
+    for step in path[:-1]:
+        below = _find_member(node, step)
+        if below is None:
+            return text
+        node = below
+    found = [index for index, each in enumerate(node.members or []) if each[0] == path[-1]]
+    for index in reversed(found):
+        text = _cut_member(text, node, index)
+        node = _node_at(_parse_root(text), path[:-1])
+    return text
+
+
+# -- changing ----------------------------------------------------------------------------------------------------------
+
+
+def _nest(path: JsonPath, value: Any) -> Any:
+    for step in reversed(path):
+        value = [value] if isinstance(step, int) else {step: value}
+    return value
+
+
+def _find_member(node: JsonNode, step: str | int) -> JsonNode | None:
+    """The member of that name; of several the last, as readers take it. Raises NotJson where none can be."""
+    if node.members is None or isinstance(node.value, list) != isinstance(step, int):
+        raise JsonEditError(
+            f"there is something else than {'a list' if isinstance(step, int) else 'an object'} at {step!r}"
+        )
+    return next((value for key, _, value in reversed(node.members) if key == step), None)
+
+
+def _insert_member(text: str, node: JsonNode, key: str | int, value: Any, depth: int) -> str:
+    unit, newline = _detect_style(text)
+    members = node.members or []
+    named = "" if isinstance(key, int) else f"{json.dumps(key, ensure_ascii=False)}: "
+    if not members:
+        level = _indent_level(text, node.start, unit)
+        inside = text[node.start + 1 : node.end - 1].rstrip()
+        lines = named + _render_value(value, unit, newline, level + 1)
+        filled = f"{inside}{newline}{unit * (level + 1)}{lines}{newline}{unit * level}"
+        return text[: node.start + 1] + filled + text[node.end - 1 :]
+    first, last = members[0], members[-1][2].end
+    if "\n" not in text[node.start : first[1]]:  # written in one line, and stays so
+        return f"{text[:last]}, {named}{json.dumps(value, ensure_ascii=False)}{text[last:]}"
+    indent = text[text.rfind("\n", 0, first[1]) + 1 : first[1]]
+    level = len(indent) // len(unit) if not indent.strip() and unit else depth + 1
+    lines = (
+        newline + (indent if not indent.strip() else unit * level) + named + _render_value(value, unit, newline, level)
+    )
+    behind = _skip_trivia(text, last)
+    comma, spot = ("", behind + 1) if text[behind] == "," else (",", last)
+    rest = _REST_OF_LINE.match(text, spot)
+    behind = rest.end() if rest is not None else spot
+    return text[:last] + comma + text[last:behind] + lines + text[behind:]
+
+
+def _cut_member(text: str, node: JsonNode, index: int) -> str:
+    """Without one member, its comma and the white space before it."""
+    members = node.members or []
+    since = members[index - 1][2].end if index else node.start + 1
+    start, end = members[index][1], members[index][2].end
+    ends_comment = _ends_line_comment(text[since:start])
+    while text[start - 1] in " \t\r\n":
+        start -= 1
+    comma = _skip_trivia(text, end)
+    if text[comma] == ",":
+        return _join_parts(text, text[:start], text[end:comma] + text[comma + 1 :], ends_comment)
+    if index == 0:
+        left = text[node.start + 1 : start] + text[end : node.end - 1]
+        if not left.strip():
+            return text[: node.start + 1] + text[node.end - 1 :]
+        return _join_parts(text, text[:start], text[end:], ends_comment)
+    comma = _skip_trivia(text, members[index - 1][2].end)
+    return _join_parts(text, text[:comma] + text[comma + 1 : start], text[end:], ends_comment)
+
+
+def _ends_line_comment(gap: str) -> bool:
+    """Whether the last thing between two members is a comment that only the end of its line ends."""
+    comments = list(_COMMENT.finditer(gap))
+    return bool(comments) and comments[-1][0].startswith("//") and not gap[comments[-1].end() :].strip(" \t\r\n")
+
+
+def _join_parts(text: str, before: str, after: str, ends_comment: bool) -> str:
+    """What is left of a text, with a new line where the rest would become part of a comment."""
+    needs_line = ends_comment and not after.lstrip(" \t").startswith(("\n", "\r"))
+    return before + (_detect_style(text)[1] if needs_line else "") + after
+
+
+def _node_at(node: JsonNode, path: JsonPath) -> JsonNode:
+    for step in path:
+        below = _find_member(node, step)
+        if below is None:
+            break
+        node = below
+    return node
+
+
+def _render_value(value: Any, unit: str, newline: str, level: int) -> str:
+    lines = json.dumps(value, indent=unit or None, ensure_ascii=False).split("\n")
+    return (newline + unit * level).join(lines)
+
+
+def _detect_style(text: str) -> tuple[str, str]:
+    """How the text indents its first member, and how it ends its lines."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indented = re.search(r'[{\[][ \t]*(?://[^\n]*)?\r?\n(?:[ \t]*(?://[^\n]*)?\r?\n)*([ \t]+)["{/]', text)
+    return (indented[1] if indented else "  "), newline
+
+
+def _indent_level(text: str, at: int, unit: str) -> int:
+    """How deep the line is indented in which something stands."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return (len(line) - len(line.lstrip(" \t"))) // max(1, len(unit))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _parse_root(text: str) -> JsonNode:
+    at = _skip_trivia(text, 0)
+    if at == len(text):
+        return JsonNode(at, at, {}, [])
+    node = _parse_node(text, at, 0)
+    if node.members is None or not isinstance(node.value, dict):
+        raise JsonEditError("its top is no object")
+    if (rest := _skip_trivia(text, node.end)) != len(text):
+        _fail_at(text, rest)
+    return node
+
+
+def _parse_node(text: str, at: int, depth: int) -> JsonNode:
+    if depth > _MAX_DEPTH:
+        raise JsonEditError(f"it is nested deeper than {_MAX_DEPTH} levels")
+    start = text[at : at + 1]
+    if start in ("{", "["):
+        return _parse_container(text, at, depth, is_object=start == "{")
+    found = _STRING.match(text, at) if start == '"' else _SCALAR.match(text, at)
+    if found is None:
+        _fail_at(text, at)
+    try:
+        return JsonNode(at, found.end(), json.loads(found[0]))
+    except ValueError:
+        _fail_at(text, at)
+
+
+def _parse_container(text: str, at: int, depth: int, *, is_object: bool) -> JsonNode:
+    members: list[tuple[str | int, int, JsonNode]] = []
+    close = "}" if is_object else "]"
+    here = _skip_trivia(text, at + 1)
+    while text[here : here + 1] != close:
+        begins, key = here, len(members)
+        name: str | int = key
+        if is_object:
+            name, here = _parse_key(text, here)
+        value = _parse_node(text, here, depth + 1)
+        members.append((name, begins, value))
+        here = _skip_trivia(text, value.end)
+        if text[here : here + 1] == ",":
+            here = _skip_trivia(text, here + 1)
+        elif text[here : here + 1] != close:
+            _fail_at(text, here)
+    made: Any = {name: node.value for name, _, node in members} if is_object else [node.value for *_, node in members]
+    return JsonNode(at, here + 1, made, members)
+
+
+def _parse_key(text: str, at: int) -> tuple[str, int]:
+    if text[at : at + 1] != '"':
+        _fail_at(text, at)
+    node = _parse_node(text, at, 0)
+    colon = _skip_trivia(text, node.end)
+    if text[colon : colon + 1] != ":":
+        _fail_at(text, colon)
+    return node.value, _skip_trivia(text, colon + 1)
+
+
+def _skip_trivia(text: str, at: int) -> int:
+    found = _TRIVIA.match(text, at)
+    return at if found is None else found.end()
+
+
+def _fail_at(text: str, at: int) -> NoReturn:
+    raise JsonEditError(f"line {text.count(chr(10), 0, at) + 1} cannot be read")

@@ -1,0 +1,1 @@
+"""Errors, clock, ids, settings, limits, logging and other basics. Imports only the standard library, msgspec and httptools."""

@@ -1,0 +1,63 @@
+"""Time, handed in: nothing above the ground reads a clock of its own."""
+
+import asyncio
+import time
+import types
+from collections.abc import Awaitable, Generator
+from typing import Protocol
+
+MICROSECOND = 1
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+
+
+class Clock(Protocol):
+    """Two clocks and one way to wait. Wall time is for stamps, monotonic time for waits: a jump of the wall
+    clock must neither expire a wait early nor hold one up."""
+
+    def now(self) -> int:
+        """Wall time in microseconds since 1970-01-01 UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; only differences mean something."""
+
+    async def wait(self, signal: Awaitable[object], seconds: float) -> bool:
+        """True if the signal came within so many seconds, else False. The signal is cancelled when time is up."""
+
+
+class SystemClock(Clock):
+    """The machine's clocks."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def wait(self, signal: Awaitable[object], seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await signal
+        except TimeoutError:
+            return False
+        return True
+
+
+@types.coroutine
+def yield_to_others() -> Generator[None, None, None]:
+    """Lets everybody who is ready have their turn. Whoever is cancelled meanwhile leaves nothing behind."""
+    yield
+
+
+_cached_second = -1
+_cached_prefix = ""
+
+
+def to_rfc3339(at: int) -> str:
+    """Microseconds since 1970 as RFC 3339 text in UTC with six digits: `2026-11-21T22:41:07.000042Z`."""
+    global _cached_second, _cached_prefix
+    second, micros = divmod(at, SECOND)
+    if second != _cached_second:
+        _cached_second, _cached_prefix = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+    return f"{_cached_prefix}.{micros:06d}Z"

@@ -1,0 +1,1 @@
+"""Safe network access: URL parsing, address policy, and the fetcher that checks every address."""

@@ -1,0 +1,114 @@
+"""A url that somebody else wrote, read strictly: one spelling for each place, and everything else is refused.
+
+Libraries disagree about odd urls; what is refused here reaches none of them.
+"""
+
+import ipaddress
+import re
+from typing import NoReturn
+
+from msgspec import Struct
+
+from molecule_core.common.errors import UnsafeUrl
+from molecule_core.common.net.ip_policy import Address
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# One label of a name. The underscore is no letter of the standard, but networks of containers use it.
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_REQUEST_TARGET = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
+_MAX_HOST_LENGTH = 253
+
+
+class ParsedUrl(Struct, frozen=True):
+    """Where a url leads. `host` is a name in lower case, or an address as it is written without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With its query, as it stands in the first line of a request."""
+    address: Address | None
+    """Set if the host is an address and no name."""
+
+    @property
+    def is_https(self) -> bool:
+        """Whether the connection is encrypted and the other side proves its name."""
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """The value of the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse_url(url: str, max_length: int) -> ParsedUrl:
+    """The parts of a url of at most so many characters. Raises UnsafeUrl, which repeats nothing of it but the host."""
+    if len(url) > max_length:
+        _reject(f"it has {len(url)} characters; at most {max_length} are taken")
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        _reject("it holds a space, a control character or one outside ASCII; write names as xn--…, the rest as %…")
+    scheme, found, rest = url.partition("://")
+    scheme = scheme.lower()
+    if not found or scheme not in _DEFAULT_PORTS:
+        _reject("it must begin with https:// or http://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    host, port = _split_host_and_port(authority, _DEFAULT_PORTS[scheme])
+    name, address = _parse_host(host)
+    return ParsedUrl(scheme, name, port, _parse_path(rest[len(authority) :]), address)
+
+
+def _reject(reason: str) -> NoReturn:
+    raise UnsafeUrl(reason=reason)
+
+
+def _split_host_and_port(authority: str, default: int) -> tuple[str, int]:
+    if "@" in authority:
+        _reject("it holds a user name or password (before an @); leave them out")
+    parts = re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?", authority)
+    if parts is None:
+        _reject("its host and port cannot be understood; write them as host:8080 or [2001:…]:8080")
+    port = int(parts[2]) if parts[2] else default
+    if not 1 <= port <= 65535:
+        _reject("its port must be a number from 1 to 65535")
+    return parts[1].lower(), port
+
+
+def _parse_host(host: str) -> tuple[str, Address | None]:
+    if host.startswith("["):
+        address = _parse_ipv6(host[1:-1])
+        return str(address), address
+    labels = host.split(".")
+    if _NUMERIC_LABEL.fullmatch(
+        labels[-1]
+    ):  # an address then, by the standard of browsers, and not the name of anything
+        address_4 = _parse_ipv4(host)
+        return host, address_4
+    if len(host) > _MAX_HOST_LENGTH or not all(map(_LABEL.fullmatch, labels)):
+        _reject("its host is neither a plain name nor an address; a name ends without a dot")
+    return host, None
+
+
+def _parse_ipv4(host: str) -> ipaddress.IPv4Address:
+    try:
+        return ipaddress.IPv4Address(host)
+    except ValueError:
+        _reject("its host is a number, but no IPv4 address; write four decimal numbers as 192.0.2.1")
+
+
+def _parse_ipv6(text: str) -> ipaddress.IPv6Address:
+    try:
+        if "%" in text:  # a zone is of this machine alone
+            raise ValueError
+        return ipaddress.IPv6Address(text)
+    except ValueError:
+        _reject("what stands in brackets is no IPv6 address; write it without a zone")
+
+
+def _parse_path(text: str) -> str:
+    if "#" in text:
+        _reject("it holds a fragment (behind a #); leave it out")
+    if not _REQUEST_TARGET.fullmatch(text):
+        _reject("its path or query holds a character that must be percent-encoded")
+    return text if text.startswith("/") else "/" + text

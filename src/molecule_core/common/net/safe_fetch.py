@@ -1,0 +1,324 @@
+"""Safe fetch: the one way by which the server itself asks another server, since others write the urls.
+
+Every url passes one path: read strictly, resolved once, every address checked, and then the connection goes to exactly
+the address that was checked. docs/fetch.md tells operators what is allowed, docs/decisions/0011-safe-fetch.md why.
+"""
+
+import asyncio
+import ipaddress
+import os
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import NoReturn, Protocol
+
+import httptools
+from msgspec import Struct
+
+from molecule_core.common.errors import FetchFailed, UnsafeUrl
+from molecule_core.common.limits import Limits
+from molecule_core.common.net.ip_policy import Address, NetPolicy, is_public, unwrap_mapped_ipv4
+from molecule_core.common.net.parsed_url import ParsedUrl, parse_url
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a name for a port, best first; OSError if there are none."""
+Connector = Callable[[str, int, ssl.SSLContext | None, str | None], Awaitable[Streams]]
+"""A connection to an address and port, encrypted if there is a context, with the name that the certificate is for."""
+
+# A name may have a hundred addresses. All are checked, and so many are tried until one takes the connection.
+_MAX_TRIES = 4
+_READ_BYTES = 64 << 10
+# A chunk of one byte takes six on the wire: no honest answer takes more than this for each byte of its body.
+_MAX_WIRE_BYTES_PER_BYTE = 6
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# These say how the request itself is sent; the caller's are left out.
+_TRANSPORT_HEADERS = frozenset(
+    "host connection content-length transfer-encoding accept-encoding te trailer upgrade expect".split()
+)
+_NAME_MISMATCH_CODES = {62, 64}
+"""OpenSSL's numbers for a certificate of another name or address."""
+
+
+class FetchResult(Struct, frozen=True):
+    """An answer. The names of the headers are in lower case; a name that came twice has its values joined by commas."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Fetcher(Protocol):
+    """What a part that pushes or fetches is given; a test gives it one that stays at home.
+
+    Raises UnsafeUrl if the url leads, or may lead, to where nobody allowed it to; no connection was made then.
+    Raises FetchFailed if there is no usable answer: nobody there, too late, too large, a redirect (3xx), not HTTP. Its
+    `details["sent"]` says whether any of the request was sent, so that the other side may have acted on it, and
+    `details["status"]` that it has answered (with which status; 0: with what is no HTTP); None if no answer came.
+    `details["reason"]` of both is for people: it names a host at most, never a path, a query or a header. Every other
+    status is an answer and is returned, also 4xx and 5xx."""
+
+    async def post(
+        self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
+    ) -> FetchResult:
+        """Sends a body. The time is for everything from the name's resolution to the answer's last byte."""
+
+    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
+        """Asks for what is there."""
+
+    async def check_url(self, url: str) -> None:
+        """For the moment somebody registers a url: all that a fetch would check, without a connection. Raises
+        UnsafeUrl, also if the name does not resolve."""
+
+
+async def resolve_name(name: str, port: int) -> Sequence[str]:
+    """Asks the machine's resolver."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in found]
+
+
+async def open_connection(address: str, port: int, tls: ssl.SSLContext | None, name: str | None) -> Streams:
+    """Opens a connection. AI_NUMERICHOST: whatever stands there, nothing is resolved a second time."""
+    return await asyncio.open_connection(
+        address, port, ssl=tls, server_hostname=name, limit=_READ_BYTES, flags=socket.AI_NUMERICHOST
+    )
+
+
+class SafeFetcher(Fetcher):
+    """One connection for each fetch, made to a checked address. Knows no proxy, no cookie and no redirect.
+
+    `tls` makes the context once it is needed: reading the machine's certificates takes time and memory."""
+
+    def __init__(
+        self,
+        policy: NetPolicy,
+        limits: Limits,
+        *,
+        resolver: Resolver = resolve_name,
+        connect: Connector = open_connection,
+        tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        self._policy = policy
+        self._limits = limits
+        self._resolver = resolver
+        self._connect = connect
+        self._create_tls_context = tls
+        self._tls_context: ssl.SSLContext | None = None
+
+    async def post(
+        self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
+    ) -> FetchResult:
+        target = parse_url(url, self._limits.url_length)
+        request = _encode_request_head("POST", target, headers, {"Content-Length": str(len(body))}) + body
+        return await self._fetch(target, request, timeout_seconds, max_bytes)
+
+    async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
+        target = parse_url(url, self._limits.url_length)
+        return await self._fetch(target, _encode_request_head("GET", target, headers, {}), timeout_seconds, max_bytes)
+
+    async def check_url(self, url: str) -> None:
+        target = parse_url(url, self._limits.url_length)
+        try:
+            async with asyncio.timeout(self._limits.resolve_seconds):
+                await self._resolve_addresses(target)
+        except TimeoutError:
+            raise UnsafeUrl(reason=f"the name {target.host} could not be resolved in time; try again") from None
+        except FetchFailed as error:
+            raise UnsafeUrl(reason=error.details["reason"]) from None
+
+    async def _fetch(self, target: ParsedUrl, request: bytes, seconds: float, max_bytes: int) -> FetchResult:
+        response, sent = _ResponseReader(self._limits.answer_header_bytes, max_bytes), False
+        try:
+            async with asyncio.timeout(seconds) as bound:
+                addresses = await self._resolve_addresses(target)
+                async with self._open_connection(target, addresses, bound.when() or 0.0) as (reader, writer):
+                    sent = True
+                    writer.write(request)
+                    await writer.drain()
+                    await response.read(reader)
+        except TimeoutError:
+            raise FetchFailed(reason=f"no answer within {seconds:g} s", sent=sent, status=None) from None
+        except OSError as error:
+            raise FetchFailed(reason=_describe_error(error), sent=sent, status=None) from None
+        return response.to_result()
+
+    async def _resolve_addresses(self, target: ParsedUrl) -> list[str]:
+        """Every address of the target, all of them checked."""
+        found = [target.address] if target.address else await self._resolve_host(target)
+        for address in found:
+            self._check_address(target, address)  # control: address-check
+        return list(dict.fromkeys(str(unwrap_mapped_ipv4(address)) for address in found))
+
+    async def _resolve_host(self, target: ParsedUrl) -> list[Address]:
+        try:
+            texts = await self._resolver(target.host, target.port)
+        except (OSError, UnicodeError):
+            texts = ()
+        if not texts:
+            raise FetchFailed(reason=f"the name {target.host} does not resolve", sent=False, status=None)
+        return [ipaddress.ip_address(text) for text in texts]
+
+    def _check_address(self, target: ParsedUrl, address: Address) -> None:
+        if self._policy.is_listed(address):
+            return
+        if not is_public(address):
+            subject = "" if target.address else f"the name {target.host} resolves to "
+            rest = "is not public; the operator can allow it with push_networks"
+            raise UnsafeUrl(reason=f"{subject}{address}{', which' if subject else ''} {rest}")
+        if not target.is_https:
+            raise UnsafeUrl(
+                reason="http is only taken for networks that the operator has listed with push_networks; use https"
+            )
+
+    @asynccontextmanager
+    async def _open_connection(self, target: ParsedUrl, addresses: list[str], end: float) -> AsyncIterator[Streams]:
+        reader, writer = await self._connect_first(target, addresses[:_MAX_TRIES], end)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()  # nothing is left to say, and nobody to wait for
+
+    async def _connect_first(self, target: ParsedUrl, addresses: list[str], end: float) -> Streams:
+        """The first of the addresses that takes the connection; all but the last get only their share of the time."""
+        tls, name = (await self._load_tls_context(), target.host) if target.is_https else (None, None)
+        *others, last = addresses
+        for tried, address in enumerate(others):
+            share = (end - asyncio.get_running_loop().time()) / (len(addresses) - tried)
+            with suppress(OSError):
+                async with asyncio.timeout(share):
+                    return await self._connect(address, target.port, tls, name)
+        return await self._connect(last, target.port, tls, name)  # control: resolved-address
+
+    async def _load_tls_context(self) -> ssl.SSLContext:
+        if self._tls_context is None:  # 60 ms for a usual set of certificates: nobody else is to wait for that
+            self._tls_context = await asyncio.to_thread(self._create_tls_context)
+        return self._tls_context
+
+
+def _encode_request_head(
+    method: str, target: ParsedUrl, headers: dict[str, str], extra_headers: dict[str, str]
+) -> bytes:
+    """A request as far as its body. Raises FetchFailed for a header that would not stay one line."""
+    for name, value in headers.items():
+        if not (_TOKEN.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
+            reason = "a header that is to be sent holds a character that HTTP does not allow"
+            raise FetchFailed(reason=reason, sent=False, status=None)
+    transport_headers = {
+        "Host": target.authority,
+        "Connection": "close",
+        "Accept-Encoding": "identity",
+        **extra_headers,
+    }
+    caller_headers = {name: value for name, value in headers.items() if name.lower() not in _TRANSPORT_HEADERS}
+    lines = [
+        f"{method} {target.path} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in {**transport_headers, **caller_headers}.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _describe_error(error: OSError) -> str:
+    """What went wrong with a connection, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _NAME_MISMATCH_CODES:
+            return "its certificate is not valid for this name"
+        return f"its certificate is not trusted ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return "it does not speak TLS as it should"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ConnectionError):
+        return "it closed the connection without a complete answer"
+    return os.strerror(error.errno).lower() if error.errno else "no connection"
+
+
+class _ResponseReader:
+    """One answer as it comes in. Whatever it holds too much of ends it with FetchFailed."""
+
+    def __init__(self, max_head_bytes: int, max_body_bytes: int) -> None:
+        self._max_head_bytes = max_head_bytes
+        self._max_body_bytes = max_body_bytes
+        self._parser = httptools.HttpResponseParser(self)
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._head_bytes = 0
+        self._wire_bytes = 0
+        self._in_body = False
+        self._complete = False
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Reads to the end of the answer. Raises FetchFailed, or OSError if the connection breaks."""
+        while not self._complete:
+            data = await reader.read(_READ_BYTES)
+            if data:
+                self._feed(data)
+            else:
+                self._handle_eof()
+
+    def to_result(self) -> FetchResult:
+        """The complete answer."""
+        return FetchResult(self._status, self._headers, bytes(self._body))
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise FetchFailed(reason=reason, sent=True, status=self._status)
+
+    def _feed(self, data: bytes) -> None:
+        self._wire_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            if not self._complete:  # behind its end it may say what it likes
+                self._fail("its answer is not HTTP/1.1")
+        if self._head_bytes > self._max_head_bytes or (not self._in_body and self._wire_bytes > self._max_head_bytes):
+            self._fail(f"the headers of its answer are larger than {self._max_head_bytes} bytes")
+        if (
+            len(self._body) > self._max_body_bytes
+            or self._wire_bytes > self._max_head_bytes + _MAX_WIRE_BYTES_PER_BYTE * self._max_body_bytes
+        ):
+            self._fail(f"its answer is larger than {self._max_body_bytes} bytes")
+        if self._in_body:
+            self._check_head()
+
+    def _check_head(self) -> None:
+        if 300 <= self._status < 400:  # control: redirect-refused
+            self._fail(f"it answered with a redirect ({self._status}), which is not followed; use the final url")
+        coding = self._headers.get("content-encoding", "identity").lower()
+        if coding != "identity" or self._headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            self._fail("its answer is compressed, which was not asked for")
+
+    def _handle_eof(self) -> None:
+        """The other side has closed the connection: the end of an answer that does not tell its length."""
+        if not self._in_body or self._headers.keys() & {"content-length", "transfer-encoding"}:
+            raise FetchFailed(reason="it closed the connection without a complete answer", sent=True, status=None)
+        self._complete = True
+
+    # -- what the parser finds -----------------------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer, which nobody asked for."""
+        self._head_bytes += len(name) + len(value)
+        if self._in_body:
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        """All headers of an answer, or of a mere interim one (1xx)."""
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._headers.clear()
+        elif not self._complete:
+            self._status, self._in_body = status, True
+
+    def on_body(self, data: bytes) -> None:
+        """Some of the body. One reading may hold no more than _READ_BYTES, so what is too much stays small."""
+        if not self._complete:
+            self._body += data
+
+    def on_message_complete(self) -> None:
+        """The end, unless it was an interim answer."""
+        self._complete = self._in_body

@@ -1,0 +1,131 @@
+"""Retention of delegations: a tree goes as a whole, some days after the last of its delegations has ended.
+
+Keys and the rows for analysis have ages of their own. Above: the server. Below: the store.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from molecule_core.common.clock import DAY, HOUR, SECOND, Clock
+from molecule_core.common.limits import Limits
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, Row, Store, WriteSet
+from molecule_core.store.queries import Params
+from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
+
+# The row in the log of its source is shown as the delegation stands, so a delegation outlives that: messages keep rows
+# by an hour longer than their age, and go first.
+_EXTRA_SECONDS = 3600
+# What goes with a delegation; statements that take org_id and id.
+_DELETE_STATEMENTS = ("forget_delegation", "forget_delegation_facts", "forget_progress")
+
+
+class ExpiredTree(NamedTuple):
+    """A tree that may go, and how many delegations it has."""
+
+    root_id: str
+    size: int
+
+
+class DelegationRetention(RetentionPolicy):
+    """The part of delegations, their keys, and the rows for analysis."""
+
+    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._org = org
+        self._clock = clock
+        self._limits = limits
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        for org in self._org.orgs():
+            async for batch in self._tree_batches(org.id, before - _EXTRA_SECONDS * SECOND, count):
+                yield batch
+        async for batch in self._key_batches(count):
+            yield batch
+        async for batch in self._history_batches(count):
+            yield batch
+
+    async def _tree_batches(self, org_id: str, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        """Whole trees, as many as fit into a batch, or one that is larger."""
+        position: dict[str, Any] = {"settled_at": -1, "id": ""}
+        full = True
+        while full:
+            query = {"org_id": org_id, "before": before, "count": count, **position}
+            found = await self._store.rows("settled_trees", query)
+            full = len(found) == count
+            if not found:
+                yield EMPTY_BATCH
+                return
+            position = {"id": found[-1][0], "settled_at": found[-1][1]}
+            queries: list[Params] = [{"org_id": org_id, "root_id": row[0]} for row in found]
+            trees = zip(found, await self._store.rows_of_each("delegations_in_tree", queries), strict=True)
+            expired = [ExpiredTree(root[0], len(rows)) for root, rows in trees if _all_ended(rows, before)]
+            if not expired:
+                yield EMPTY_BATCH
+            for trees_of_batch in _split_batches(expired, count):
+                ids = [each.root_id for each in trees_of_batch]
+                # Alone: whoever begins below one of them at this moment has begun before, or finds no parent.
+                command = Command(org_id, (), partial(_decide_delete, org_id, ids, before), exclusive=True)
+                yield RetentionBatch("delegations", sum(each.size for each in trees_of_batch), command)
+
+    async def _key_batches(self, count: int) -> AsyncIterator[RetentionBatch]:
+        before = self._clock.now() - self._limits.delegation_key_hours * HOUR
+        position: dict[str, Any] = {"created_at": -1, "source_id": "", "key": ""}
+        full = True
+        while full:
+            found = await self._store.rows("old_delegation_keys", {"before": before, "count": count, **position})
+            full = len(found) == count
+            if not found:
+                yield EMPTY_BATCH
+                return
+            position = dict(zip(("source_id", "key", "created_at"), found[-1], strict=True))
+            own = [{"source_id": row[0], "key": row[1], "before": before} for row in found]
+            yield RetentionBatch(
+                "delegation keys", len(own), deletion_command("", [("forget_delegation_key", each) for each in own])
+            )
+
+    async def _history_batches(self, count: int) -> AsyncIterator[RetentionBatch]:
+        before = self._clock.now() - self._limits.delegation_history_days * DAY
+        position: dict[str, Any] = {"settled_at": -1, "org_id": "", "delegation_id": ""}
+        full = True
+        while full:
+            found = await self._store.rows("old_delegation_history", {"before": before, "count": count, **position})
+            full = len(found) == count
+            if not found:
+                yield EMPTY_BATCH
+                return
+            position = dict(zip(("org_id", "delegation_id", "settled_at"), found[-1], strict=True))
+            own = [{"org_id": row[0], "delegation_id": row[1]} for row in found]
+            command = deletion_command("", [("forget_delegation_history", each) for each in own])
+            yield RetentionBatch("delegation history", len(own), command)
+
+
+def _all_ended(rows: Sequence[Row], before: int) -> bool:
+    """Whether no delegation of a tree is open, and all have ended before a time."""
+    return all(settled_at is not None and settled_at < before for _, settled_at in rows)
+
+
+def _split_batches(expired: Sequence[ExpiredTree], count: int) -> list[list[ExpiredTree]]:
+    """Trees in batches of at most so many delegations; one that has more is a batch of its own."""
+    batches: list[list[ExpiredTree]] = []
+    capacity = 0
+    for each in expired:
+        if not batches or each.size > capacity:
+            batches.append([])
+            capacity = count
+        batches[-1].append(each)
+        capacity -= each.size
+    return batches
+
+
+def _decide_delete(org_id: str, root_ids: Sequence[str], before: int) -> CommandSteps[None]:
+    """A tree grows below what has ended too, so each is looked at once more."""
+    trees = yield RequestBatch(
+        [ReadQuery("delegations_in_tree", {"org_id": org_id, "root_id": each}) for each in root_ids]
+    )
+    ids = [row[0] for rows in trees if _all_ended(rows, before) for row in rows]
+    writes: list[tuple[str, Params]] = [
+        (name, {"org_id": org_id, "id": each}) for each in ids for name in _DELETE_STATEMENTS
+    ]
+    return WriteSet(None, writes)

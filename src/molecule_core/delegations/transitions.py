@@ -1,0 +1,299 @@
+"""Steps without decisions: what is written and told when a delegation moves, and when it ends.
+
+Above: beginning, hearing and the writer of this slice. Below: rules; the rows that messages keep for delegations.
+"""
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.metrics import DelegationMeter
+from molecule_core.delegations import rules
+from molecule_core.delegations.model import (
+    DELEGATION,
+    Delegation,
+    DelegationStatus,
+    DelegationTransition,
+    DelegationTrigger,
+    delegation_wake_key,
+)
+from molecule_core.messages.delegation_messages import DelegationMessages, ResultContent
+from molecule_core.messages.events import AnswerContent
+from molecule_core.messages.obligations.model import MessageChanges
+from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Changes, JournalEvent, ReadQuery, RequestBatch, StepRequest
+from molecule_core.store.journal import org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.delegations import (
+    DelegationCompletePayload,
+    DelegationFailedPayload,
+    DelegationSentPayload,
+    DelegationStatusPayload,
+)
+
+Statement = tuple[str, Params]
+
+
+class PendingTransition(NamedTuple):
+    """A delegation behind some facts: its row, which is not written yet, and what is written and told beside it."""
+
+    row: Delegation
+    writes: list[Statement]
+    events: list[JournalEvent]
+
+
+def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, list[Delegation]]:
+    """The delegations of these ids, in one round; those that are not there are left out."""
+    found = yield RequestBatch([ReadQuery("delegation", {"org_id": org_id, "id": each}) for each in ids])
+    return [Delegation.from_row(rows[0]) for rows in found if rows]
+
+
+def apply_trigger(
+    row: Delegation, trigger: DelegationTrigger, now: int, *, attempt: int = 0, detail: str | None = None
+) -> PendingTransition:
+    """What a fact that ends nothing does to a delegation. Nothing is written if it changes nothing."""
+    writes, events = list[Statement](), list[JournalEvent]()
+    for transition in rules.transitions_for(row.state, trigger, attempt=attempt):
+        if transition.is_late:
+            writes.append(timeline_write(row, trigger, now, is_late=True, detail=detail))
+            continue
+        row = _updated_row(row, transition, now)
+        writes.append(timeline_write(row, trigger, now, detail=detail))
+        events.append(_status_event(row, now, detail))
+    return PendingTransition(row, writes, events)
+
+
+class DelegationCloser:
+    """Ends delegations. `history`: each end leaves a row for analysis, on which nothing depends."""
+
+    def __init__(self, org: OrgReader, results: DelegationMessages, meter: DelegationMeter, *, history: bool) -> None:
+        self._org = org
+        self.results = results
+        self._meter = meter
+        self._history = history
+
+    def close_unanswered(
+        self,
+        row: Delegation,
+        trigger: DelegationTrigger,
+        explanation: str,
+        via: str,
+        now: int,
+        *,
+        by_target: bool = False,
+    ) -> Generator[StepRequest, Any, Changes]:
+        """A delegation ends otherwise than by an answer to its message: nobody works on it any more, and who had it is
+        told, unless it says so itself (`by_target`). Nothing, if it has ended before."""
+        for transition in rules.transitions_for(row.state, trigger):
+            if transition.is_late:
+                return (
+                    yield from self._record_late(row, trigger, explanation, now, is_kept=by_target and not row.recorded)
+                )
+            answer = self.results.system_answer(row.target_id, explanation, row.context_id)
+            closing = yield from self.close(row, trigger, transition, answer, via, now)
+            extra = yield from self._withdraw_message(row, transition, explanation, by_target=by_target)
+            return merge_changes(closing, extra)
+        return Changes()
+
+    def _record_late(
+        self, row: Delegation, trigger: DelegationTrigger, explanation: str, now: int, *, is_kept: bool
+    ) -> Generator[StepRequest, Any, Changes]:
+        """It had ended before. What its target says then is kept in the target's own log, once."""
+        timeline_changes, target = (
+            Changes([timeline_write(row, trigger, now, is_late=True, detail=_preview(explanation))]),
+            None,
+        )
+        if is_kept:
+            target = active_workspace(self._org, row.target_id)
+        if target is None:
+            return timeline_changes
+        answer = replace(
+            self.results.system_answer(row.target_id, explanation, row.context_id), dedupe_key=f"update:{row.id}"
+        )
+        if (yield ReadQuery("find_twin", {"sender": answer.sender, "dedupe_key": answer.dedupe_key})):
+            return Changes()
+        late_activity = yield from self.results.insert_late_answer(target, row.source_id, row.id, answer)
+        return merge_changes(timeline_changes, [late_activity.changes])
+
+    def _withdraw_message(
+        self, row: Delegation, transition: DelegationTransition, explanation: str, *, by_target: bool
+    ) -> Generator[StepRequest, Any, list[MessageChanges]]:
+        """The message to the target is taken back, if nobody had it; else who has it is told that it can stop."""
+        target = active_workspace(self._org, row.target_id)
+        if target is None or row.message_seq is None:
+            return []
+        why = transition.reason.value if transition.reason is not None else transition.status.value
+        was_delivered, changes = yield from self.results.withdraw(target, row.message_seq, why, by_target=by_target)
+        if not was_delivered or by_target:
+            return [changes]
+        task = rules.truncate_utf8(row.task, rules.TASK_PREVIEW)
+        text = f"The task {task!r} has ended ({why}): {explanation}. Nobody waits for its result any more."
+        stop_notice = yield from self.results.insert_system_notice(
+            target, row.source_id, text, {"delegation_id": row.id}
+        )
+        return [changes, stop_notice.changes]
+
+    def close(
+        self,
+        row: Delegation,
+        trigger: DelegationTrigger,
+        transition: DelegationTransition,
+        answer: AnswerContent,
+        via: str,
+        now: int,
+    ) -> Generator[StepRequest, Any, Changes]:
+        """A delegation ends with what somebody has said: the row, the line of its time line, the one event of its end,
+        and the result in the inbox of its source, if that is there still. Who ends it otherwise says so in an answer of
+        its own."""
+        failed, source = transition.status is not DelegationStatus.COMPLETED, active_workspace(self._org, row.source_id)
+        error = answer.text if failed else None
+        text = (
+            rules.failure_text(transition.reason, answer.text)
+            if failed and transition.reason is not None
+            else answer.text
+        )
+        content = ResultContent(
+            id=answer.id,
+            delegation_id=row.id,
+            target_id=row.target_id,
+            parts=[{"kind": "text", "text": text}] if failed else answer.parts,
+            text=text,
+            status=transition.status.value,
+            reason=None if transition.reason is None else transition.reason.value,
+            error=error,
+            dedupe_key=answer.dedupe_key,
+            content_hash=answer.content_hash,
+            context_id=row.context_id,
+            cause_id=row.cause_id,
+            chain_id=row.chain_id,
+            hop=max(0, row.hop - 1),
+        )
+        result = None
+        if source is not None and not row.recorded:
+            result = yield from self.results.insert_result(source, content, row.wait_until)
+        ends = {"open": 0, "settled_at": now, "reason": transition.reason, "error": error, "via": via}
+        row = replace(_updated_row(row, transition, now), **ends, result=None if failed else text)
+        if result is not None:
+            row = replace(row, result_id=result.id, result_seq=result.seq)
+        writes: list[Statement] = [("save_delegation", row), timeline_write(row, trigger, now, detail=_preview(error))]
+        writes.append(cancel_timer(DELEGATION, row.key))
+        if failed:
+            # What belonged to it belongs to nothing any more, however deep: each is looked at, and ends by that.
+            below = yield ReadQuery("delegations_below", {"org_id": row.org_id, "parent_id": row.id})
+            writes += [set_timer(DELEGATION, f"{row.org_id}/{each}", now) for (each,) in below]
+        if transition.status is DelegationStatus.FAILED:
+            writes.append(("free_delegation_keys", {"source_id": row.source_id, "delegation_id": row.id}))
+        if self._history:
+            writes.append(("keep_delegation_history", row))
+        notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id), *((TIMERS_KEY,) if failed else ()))
+        after_commit = partial(self._meter.count_end, *rules.outcome_labels(row))
+        result_changes = MessageChanges([], []) if result is None else result.changes
+        events = [_end_event(row, now), *result_changes.events]
+        return Changes(
+            [*writes, *result_changes.writes], events, (*notify, *result_changes.notify), after_commit=after_commit
+        )
+
+
+def merge_changes(closing: Changes, more: list[MessageChanges]) -> Changes:
+    """An end with what messages add to it."""
+    writes = [*closing.writes, *(write for each in more for write in each.writes)]
+    events = [*closing.events, *(event for each in more for event in each.events)]
+    return closing._replace(
+        writes=writes, events=events, notify=(*closing.notify, *(channel for each in more for channel in each.notify))
+    )
+
+
+def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:
+    """A seat, if it is not removed."""
+    workspace = org.workspace(workspace_id)
+    return None if workspace is None or workspace.removed else workspace
+
+
+def save_transition(pending: PendingTransition) -> Changes:
+    """A delegation has moved; nothing, if it has not."""
+    if not pending.writes:
+        return Changes()
+    save: list[Statement] = [("save_delegation", pending.row)] if pending.events else []
+    notify = (
+        (delegation_wake_key(pending.row.org_id, pending.row.id), org_key(pending.row.org_id)) if pending.events else ()
+    )
+    return Changes([*save, *pending.writes], pending.events, notify)
+
+
+def timeline_write(
+    row: Delegation, trigger: str, now: int, *, is_late: bool = False, detail: str | None = None
+) -> Statement:
+    """A line of the time line."""
+    state = {"status": row.status.value, "phase": row.phase.value, "attempt": row.attempt}
+    line = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
+    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **line}
+
+
+def sent_event(row: Delegation, now: int) -> JournalEvent:
+    """The first event of every delegation."""
+    payload = DelegationSentPayload(
+        delegation_id=row.id,
+        target_id=row.target_id,
+        task_preview=rules.truncate_utf8(row.task, rules.TASK_PREVIEW),
+        seq=row.seq,
+        root_id=row.root_id,
+        depth=row.depth,
+        deadline_at=to_rfc3339(row.deadline_at),
+        parent_id=row.parent_id,
+        retry_of=row.retry_of,
+    )
+    return _make_event(rules.SENT, row, payload, now)
+
+
+def _updated_row(row: Delegation, transition: DelegationTransition, now: int) -> Delegation:
+    """The row behind one deed. Every deed is a sign of life, and one more revision."""
+    is_unsure = transition.status is DelegationStatus.UNKNOWN and row.status is not DelegationStatus.UNKNOWN
+    return replace(
+        row,
+        status=transition.status,
+        phase=transition.phase,
+        attempt=transition.attempt,
+        rev=row.rev + 1,
+        updated_at=now,
+        life_at=now,
+        taken_at=now if transition.is_claimed and row.taken_at is None else row.taken_at,
+        unsure_at=now if is_unsure else row.unsure_at,
+    )
+
+
+def _status_event(row: Delegation, now: int, error: str | None) -> JournalEvent:
+    payload = DelegationStatusPayload(
+        delegation_id=row.id,
+        target_id=row.target_id,
+        status=row.status.value,
+        phase=row.phase.value,
+        attempt=row.attempt,
+        taken_at=None if row.taken_at is None else to_rfc3339(row.taken_at),
+        error=_preview(error),
+    )
+    return _make_event(rules.STATUS, row, payload, now)
+
+
+def _end_event(row: Delegation, now: int) -> JournalEvent:
+    if row.reason is None:
+        preview = rules.truncate_utf8(row.result or "", rules.RESPONSE_PREVIEW)
+        payload = DelegationCompletePayload(row.id, row.target_id, preview, row.via or "", row.result_id or "")
+        return _make_event(rules.COMPLETE, row, payload, now)
+    error, advice = _preview(row.error) or "", rules.ADVICE[row.reason]
+    failed = DelegationFailedPayload(row.id, row.target_id, error, row.reason.value, advice, row.status.value)
+    return _make_event(rules.FAILED, row, failed, now)
+
+
+def _preview(text: str | None) -> str | None:
+    """As much of what went wrong as an event and a line of a time line say; the row has all of it."""
+    return None if text is None else rules.truncate_utf8(text, rules.LIST_PREVIEW)
+
+
+def _make_event(name: str, row: Delegation, payload: msgspec.Struct, now: int) -> JournalEvent:
+    return JournalEvent(name, row.source_id, "delegation", row.id, row.rev, msgspec.json.encode(payload), now)

@@ -1,0 +1,132 @@
+"""Rows of the public API as an agent of the company understands them. Pure; anything may stand in them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSeat, DemoSkill, Estimate
+from molecule_core.demo.text_analysis import ANY_NUMBER, significant_stems
+
+_USER_KIND, _PEER_KIND, _DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND = (
+    "canvas_user",
+    "peer_agent",
+    "delegation",
+    "delegation_result",
+    "system",
+)
+_APPROVAL_REQUEST_KIND, _APPROVAL_DECISION_KIND = "approval_request", "approval_decision"
+_COMPLETED = "completed"
+_MAX_TAGS = 50
+
+
+def parse_message_row(row: dict[str, Any]) -> DemoMessage:
+    """A row of one's inbox. What is no message of a person or a peer wants no answer; neither does what a peer says in
+    reply to something, or two agents could answer each other for ever."""
+    return _build_message(
+        row.get("request_body"),
+        id=row["id"],
+        attempt=row["attempt"],
+        sender=row["source_id"],
+        kind=row["kind"],
+        intent=row["intent"],
+        handle=_as_object(row.get("instructions")).get("reply_handle"),
+    )
+
+
+def parse_pushed_message(body: Any, *, id: str, attempt: int) -> DemoMessage:
+    """A message as it is pushed, where its body is all that there is; `id`, `attempt`: what stands beside it."""
+    metadata = _as_object(_as_object(_params(body).get("message")).get("metadata"))
+    kind, intent = metadata.get("kind"), metadata.get("intent")
+    return _build_message(body, id=id, attempt=attempt, sender=None, kind=kind, intent=intent, handle=None)
+
+
+def _build_message(
+    body: Any, *, id: str, attempt: int, sender: str | None, kind: Any, intent: Any, handle: Any
+) -> DemoMessage:
+    message = _as_object(_params(body).get("message"))
+    metadata = _as_object(message.get("metadata"))
+    parts, named = message.get("parts"), metadata.get("delegation_id")
+    texts = [_as_object(part).get("text") for part in parts] if isinstance(parts, list) else []
+    is_reply = kind == _PEER_KIND and isinstance(metadata.get("in_reply_to"), str)
+    return DemoMessage(
+        id=id,
+        attempt=attempt,
+        text="\n".join(text for text in texts if isinstance(text, str)),
+        sender=sender,
+        handle=handle if isinstance(handle, str) else "",
+        delegation_id=named
+        if isinstance(named, str) and kind in (_DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND)
+        else "",
+        is_result=kind == _RESULT_KIND,
+        is_failed=kind == _RESULT_KIND and metadata.get("status") != _COMPLETED,
+        wants_answer=kind in (_USER_KIND, _PEER_KIND, _DELEGATION_KIND, _APPROVAL_DECISION_KIND)
+        and intent == "request"
+        and not is_reply,
+        approval=parse_approval(metadata) if kind in (_APPROVAL_REQUEST_KIND, _APPROVAL_DECISION_KIND) else None,
+        needs_decision=kind == _APPROVAL_REQUEST_KIND,
+    )
+
+
+def parse_approval(value: Any) -> DemoApproval | None:
+    """An approval, as the server shows it or a message tells of it."""
+    item = _as_object(value)
+    id_, status, revision, hashed = (item.get(name) for name in ("approval_id", "status", "revision", "action_hash"))
+    if not (isinstance(id_, str) and isinstance(status, str) and isinstance(revision, int) and isinstance(hashed, str)):
+        return None
+    decided = _as_object(item.get("decided"))
+    by, note = _as_object(decided.get("by")).get("name"), decided.get("note")
+    return DemoApproval(
+        id=id_,
+        status=status,
+        revision=revision,
+        action_hash=hashed,
+        by=by if isinstance(by, str) else "",
+        note=note if isinstance(note, str) else "",
+    )
+
+
+def _params(body: Any) -> dict[str, Any]:
+    return _as_object(_as_object(body).get("params"))
+
+
+def parse_peer_row(row: dict[str, Any], own_id: str, parent_id: str | None) -> DemoPeer:
+    """A row of one's peers."""
+    card = _as_object(row["agent_card"])
+    skills = card.get("skills")
+    texts = [row["name"], row["role"] or "", *_iter_strings(card.get("description")), *_iter_strings(skills)]
+    return DemoPeer(
+        id=row["id"],
+        name=row["name"],
+        place="below" if row["parent_id"] == own_id else "above" if row["id"] == parent_id else "beside",
+        has_skills=bool(skills),
+        stems=significant_stems("\n".join(texts)),
+    )
+
+
+def build_agent_card(seat: DemoSeat) -> dict[str, Any]:
+    """What the agent of a seat says of itself; the words it knows about are its tags."""
+    skills: list[dict[str, Any]] = [{"id": seat.behaviour, "name": seat.behaviour.capitalize(), "tags": []}]
+    for number, skill in enumerate(seat.craft, start=1):
+        skills.append({"id": f"craft-{number}", "name": skill.title, "tags": _skill_tags(skill)})
+    return {"name": seat.name, "description": seat.role, "skills": skills}
+
+
+def _skill_tags(skill: DemoSkill) -> list[str]:
+    words: list[str] = []
+    if isinstance(skill, Checks):
+        words = [word for item in skill.items for word in item.when if word != ANY_NUMBER]
+    if isinstance(skill, Estimate):
+        words = list(skill.days)
+    return list(dict.fromkeys(words))[:_MAX_TAGS]
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    """All text in a JSON value, but not the names of its members."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _iter_strings(inner)

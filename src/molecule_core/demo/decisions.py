@@ -1,0 +1,360 @@
+"""What an agent of the company decides: `react` takes what it knows and what it hears, and says what to do. Pure.
+
+Above: agent. Below: saying, crafts.
+
+Nothing is remembered outside the inbox: a request is acknowledged only when it is answered, and the results that it
+waits for only after it. Whatever is not acknowledged is handed out again to the next agent in this seat; all that is
+sent has a key made from the request's id, so that repeating it has no effect.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.demo import replies
+from molecule_core.demo.model import (
+    AckAction,
+    Action,
+    AnswerAction,
+    AskApprovalAction,
+    DelegateAction,
+    DemoApproval,
+    DemoMessage,
+    DemoPeer,
+    DemoSeat,
+    EscalateAction,
+    ReportAction,
+    SayAction,
+    UseApprovalAction,
+    WithdrawAction,
+    WorkAction,
+)
+from molecule_core.demo.skills import quote_start
+from molecule_core.demo.text_analysis import significant_stems
+
+_WHOLE = 100
+
+
+class OpenRequest(Struct, frozen=True):
+    """A request that waits for those who were given it; `results` by the id of the peer."""
+
+    request: DemoMessage
+    delegates: tuple[DemoPeer, ...]
+    results: dict[str, DemoMessage] = {}
+
+    @property
+    def missing(self) -> list[DemoPeer]:
+        """Who has not come back with a result."""
+        return [peer for peer in self.delegates if peer.id not in self.results]
+
+
+class PendingApproval(Struct, frozen=True):
+    """A request that must not be worked on before an approval; None until the server has said which it is."""
+
+    request: DemoMessage
+    approval: DemoApproval | None = None
+
+
+class AgentMemory(Struct, frozen=True):
+    """What an agent has in mind: open cases by the id of their request; for each delegation under way the keys of all
+    that wait for it, since the same work that is wanted twice at a time is one delegation; results that nobody waits
+    for yet; and what needs leave, by the id of its request."""
+
+    open_requests: dict[str, OpenRequest] = {}
+    waiting_keys: dict[str, tuple[str, ...]] = {}
+    held_results: dict[str, DemoMessage] = {}
+    pending_approvals: dict[str, PendingApproval] = {}
+
+
+class Reaction(Struct, frozen=True):
+    """What an agent has in mind now, and what it does, in this order."""
+
+    state: AgentMemory
+    actions: tuple[Action, ...]
+
+
+def decide(seat: DemoSeat, state: AgentMemory, message: DemoMessage, peers: Sequence[DemoPeer] = ()) -> Reaction:
+    """What an agent does about a message. `peers` are needed for a request."""
+    if message.approval is not None:
+        return _handle_approval(seat, state, message, message.approval)
+    if message.is_result:
+        return _handle_result(seat, state, message)
+    if message.wants_answer:
+        return _handle_request(seat, state, message, peers)
+    return _handle_note(state, message)
+
+
+def on_delegated(seat: DemoSeat, state: AgentMemory, action: DelegateAction, delegation_id: str) -> Reaction:
+    """What an agent does when it knows which delegation it has begun, or had begun in its life before."""
+    keys = tuple(dict.fromkeys((*state.waiting_keys.get(delegation_id, ()), action.key)))
+    known = replace(state, waiting_keys={**state.waiting_keys, delegation_id: keys})
+    early = next((each for each in state.held_results.values() if each.delegation_id == delegation_id), None)
+    return Reaction(known, ()) if early is None else _handle_result(seat, known, early)
+
+
+def on_delegation_rejected(seat: DemoSeat, state: AgentMemory, action: DelegateAction, reason: str) -> Reaction:
+    """What an agent does when the server does not let it delegate."""
+    result = DemoMessage(id="", attempt=0, text=reason, sender=action.to, is_result=True, is_failed=True)
+    return _apply_result(seat, state, result, {action.key})
+
+
+def current_tasks(state: AgentMemory) -> list[str]:
+    """What an agent is busy with, the newest last, as others may see it."""
+    waiting = [
+        replies.waiting_text(open_request.request, replies.waiting_for_text(_peer_names(open_request.missing)))
+        for open_request in state.open_requests.values()
+    ]
+    return waiting + [
+        replies.waiting_text(pending.request, replies.WAITING_FOR_APPROVAL)
+        for pending in state.pending_approvals.values()
+    ]
+
+
+def delegation_key(request: DemoMessage, peer: DemoPeer) -> str:
+    """The key under which a request is delegated to a peer."""
+    return f"ask-{request.id}-{peer.id}"
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def _handle_request(seat: DemoSeat, state: AgentMemory, request: DemoMessage, peers: Sequence[DemoPeer]) -> Reaction:
+    if replies.approval_subject(seat, request):
+        return _request_approval(seat, state, request)
+    known = state.open_requests.get(request.id)
+    if known is not None:
+        return Reaction(
+            replace(state, open_requests={**state.open_requests, request.id: replace(known, request=request)}), ()
+        )
+    asked = _choose_delegates(seat, request, peers)
+    told = SayAction(replies.begun_text(asked), f"begun-{request.id}", request.id, progress=True)
+    notices = [told] if asked and request.sender is None else []
+    delegations = [DelegateAction(peer.id, request.text, delegation_key(request, peer), request.id) for peer in asked]
+    open_request = OpenRequest(request, asked)
+    return _continue_request(
+        seat, state, open_request, (*notices, *delegations, *_progress_actions(seat, open_request))
+    )
+
+
+def _choose_delegates(seat: DemoSeat, request: DemoMessage, peers: Sequence[DemoPeer]) -> tuple[DemoPeer, ...]:
+    """A lead asks everybody below; a desk the one who fits best; a specialist nobody. Nobody is asked without skills.
+
+    What a peer asks only goes down the tree: so no question can go round in a circle."""
+    able = [peer for peer in peers if peer.has_skills and peer.id != request.sender]
+    if seat.behaviour == "lead":
+        return tuple(peer for peer in able if peer.place == "below")
+    if seat.behaviour == "desk":
+        open_to = ("below", "beside") if request.sender is None else ("below",)
+        return _best_match([peer for peer in able if peer.place in open_to], request.text)
+    return ()
+
+
+def _best_match(peers: list[DemoPeer], text: str) -> tuple[DemoPeer, ...]:
+    """The peer who shares most words with a text, if there is one who shares any."""
+    stems = significant_stems(text)
+    best = max(peers, key=lambda peer: len(peer.stems & stems), default=None)
+    return (best,) if best is not None and best.stems & stems else ()
+
+
+def _continue_request(
+    seat: DemoSeat, state: AgentMemory, open_request: OpenRequest, actions: tuple[Action, ...]
+) -> Reaction:
+    """Waits on, or, once nobody is missing, answers."""
+    if open_request.missing:
+        return Reaction(
+            replace(state, open_requests={**state.open_requests, open_request.request.id: open_request}), actions
+        )
+    left = _without_request(state, open_request.request.id)
+    return Reaction(left, (*actions, *_answer_actions(seat, open_request, left)))
+
+
+def _without_request(state: AgentMemory, request_id: str) -> AgentMemory:
+    """Nothing is waited for any more on behalf of a request."""
+    open_requests = {key: open_request for key, open_request in state.open_requests.items() if key != request_id}
+    wanted = {
+        delegation_key(open_request.request, peer)
+        for open_request in open_requests.values()
+        for peer in open_request.delegates
+    }
+    left = {each: tuple(key for key in keys if key in wanted) for each, keys in state.waiting_keys.items()}
+    return replace(state, open_requests=open_requests, waiting_keys={each: keys for each, keys in left.items() if keys})
+
+
+def _answer_actions(seat: DemoSeat, open_request: OpenRequest, left: AgentMemory, allowed: str = "") -> list[Action]:
+    """The answer; `allowed`: what stands above it.
+
+    The request is acknowledged before the results: a request that comes again without them would wait for ever, while a
+    result without its request only has to be put away. So one that another request waits for stays, too."""
+    results = [(peer.name, open_request.results[peer.id]) for peer in open_request.delegates]
+    text = allowed + replies.answer_text(seat, open_request.request, results)
+    return [
+        *_work_actions(seat, open_request.request),
+        _reply_action(open_request.request, text),
+        AckAction(open_request.request),
+        *(
+            AckAction(each)
+            for each in open_request.results.values()
+            if each.id and each.delegation_id not in left.waiting_keys
+        ),
+    ]
+
+
+def _work_actions(seat: DemoSeat, request: DemoMessage) -> list[Action]:
+    """The time that an agent takes. One that reports tells of each step as it begins it."""
+    task = quote_start(request.text)
+    if not (seat.progress and request.is_delegated) or seat.behaviour != "specialist":
+        return [WorkAction(seat.seconds, task)]
+    steps = replies.work_steps(seat)
+    told: list[Action] = []
+    for number, step in enumerate(steps):
+        told.append(ReportAction(request.delegation_id, step, _WHOLE * number // len(steps)))
+        told.append(WorkAction(seat.seconds / len(steps), f"{task}: {step}"))
+    return told
+
+
+def _reply_action(request: DemoMessage, text: str) -> Action:
+    return (
+        SayAction(text, f"answer-{request.id}", request.id) if request.sender is None else AnswerAction(request, text)
+    )
+
+
+# -- leave -------------------------------------------------------------------------------------------------------------
+
+
+def _request_approval(seat: DemoSeat, state: AgentMemory, request: DemoMessage) -> Reaction:
+    """Also a request that comes again asks again, and is told how it stands: the decision may have come before it."""
+    what = replies.approval_subject(seat, request)
+    known = state.pending_approvals.get(request.id, PendingApproval(request))
+    pending_approvals = {**state.pending_approvals, request.id: replace(known, request=request)}
+    notices: list[Action] = []
+    if request.sender is None:
+        notices.append(SayAction(replies.approval_asked_text(what), f"leave-{request.id}", request.id, progress=True))
+    elif request.is_delegated and seat.progress:
+        notices.append(ReportAction(request.delegation_id, replies.WAITING_FOR_APPROVAL, 0))
+    return Reaction(replace(state, pending_approvals=pending_approvals), (*notices, _approval_action(seat, request)))
+
+
+def _approval_action(seat: DemoSeat, request: DemoMessage) -> AskApprovalAction:
+    what = replies.approval_subject(seat, request)
+    return AskApprovalAction(what, replies.approval_reason(request), request.text, f"approval-{request.id}", request.id)
+
+
+def on_approval(seat: DemoSeat, state: AgentMemory, action: AskApprovalAction, approval: DemoApproval) -> Reaction:
+    """What an agent does when it knows how its approval stands."""
+    pending = state.pending_approvals.get(action.about)
+    if pending is None:
+        return Reaction(state, ())
+    if approval.is_pending:
+        known = {**state.pending_approvals, action.about: replace(pending, approval=approval)}
+        return Reaction(replace(state, pending_approvals=known), ())
+    left, request = _without_approval(state, action.about), pending.request
+    told = replies.decision_text(approval, action.action)
+    if approval.status != "approved":
+        return Reaction(left, (_reply_action(request, told), AckAction(request)))
+    open_request = OpenRequest(request, ())
+    return Reaction(left, (UseApprovalAction(approval), *_answer_actions(seat, open_request, left, f"{told}\n\n")))
+
+
+def on_approval_rejected(state: AgentMemory, action: AskApprovalAction, reason: str) -> Reaction:
+    """What an agent does when the server does not let it ask."""
+    pending = state.pending_approvals.get(action.about)
+    if pending is None:
+        return Reaction(state, ())
+    left = _without_approval(state, action.about)
+    return Reaction(
+        left,
+        (
+            _reply_action(pending.request, replies.approval_failed_text(action.action, reason)),
+            AckAction(pending.request),
+        ),
+    )
+
+
+def _handle_approval(seat: DemoSeat, state: AgentMemory, message: DemoMessage, approval: DemoApproval) -> Reaction:
+    """Nobody of the company decides: a lead passes on what is asked of it, up to the person. A decision that is heard
+    is looked up, so that what the server says counts, and not what a message says."""
+    if message.needs_decision:
+        return Reaction(state, (EscalateAction(approval, replies.NOT_DECIDED_HERE),))
+    own = next(
+        (each for each in state.pending_approvals.values() if each.approval and each.approval.id == approval.id), None
+    )
+    if own is None:
+        return Reaction(state, (AckAction(message),))
+    if message.wants_answer:
+        return Reaction(state, (AnswerAction(message, replies.request_details(own.request)),))
+    return Reaction(state, (_approval_action(seat, own.request), AckAction(message)))
+
+
+def _without_approval(state: AgentMemory, request_id: str) -> AgentMemory:
+    return replace(
+        state, pending_approvals={key: pending for key, pending in state.pending_approvals.items() if key != request_id}
+    )
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def _handle_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage) -> Reaction:
+    keys = state.waiting_keys.get(result.delegation_id)
+    if keys is None:
+        return _hold_result(state, result)
+    held = {each: kept for each, kept in state.held_results.items() if each != result.id}
+    return _apply_result(seat, replace(state, held_results=held), result, set(keys))
+
+
+def _apply_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
+    """A result goes to all who wait for it. One that comes again counts as it was handed out last."""
+    done: list[Action] = []
+    for open_request in list(state.open_requests.values()):
+        for peer in open_request.delegates:
+            if delegation_key(open_request.request, peer) in keys:
+                further = replace(open_request, results={**open_request.results, peer.id: result})
+                notices = _progress_actions(seat, further) if peer.id not in open_request.results else ()
+                reaction = _continue_request(seat, state, further, notices)
+                state = reaction.state
+                done += reaction.actions
+    return Reaction(state, tuple(done))
+
+
+def _progress_actions(seat: DemoSeat, open_request: OpenRequest) -> tuple[Action, ...]:
+    """How far an agent is that waits for others, if it reports."""
+    if not (seat.progress and open_request.request.is_delegated and open_request.missing):
+        return ()
+    share = _WHOLE * len(open_request.results) // len(open_request.delegates)
+    return (
+        ReportAction(
+            open_request.request.delegation_id, replies.waiting_for_text(_peer_names(open_request.missing)), share
+        ),
+    )
+
+
+def _hold_result(state: AgentMemory, result: DemoMessage) -> Reaction:
+    """A result that nobody waits for. After a restart it may have come before the request that it is for: it is kept
+    unhandled. When it is handed out a second time, every lease of the life before has ended, and with it every request
+    that is still open has come: then nobody waits for this one."""
+    held = dict(state.held_results)
+    if held.pop(result.id, None) is not None:
+        return Reaction(replace(state, held_results=held), (AckAction(result),))
+    return Reaction(replace(state, held_results={**held, result.id: result}), ())
+
+
+def _handle_note(state: AgentMemory, note: DemoMessage) -> Reaction:
+    """What wants no answer is put away; if it says that work is over, that is waited for no more."""
+    over = {
+        key
+        for key, open_request in state.open_requests.items()
+        if open_request.request.is_delegated and key == note.delegation_id
+    }
+    for request_id in over:
+        state = _without_request(state, request_id)
+    back: list[Action] = []
+    for key, pending in list(state.pending_approvals.items()):
+        if pending.request.is_delegated and pending.request.delegation_id == note.delegation_id:
+            state = _without_approval(state, key)
+            back += [WithdrawAction(pending.approval, replies.WORK_WITHDRAWN)] if pending.approval else []
+    return Reaction(state, (*back, AckAction(note)))
+
+
+def _peer_names(peers: list[DemoPeer]) -> list[str]:
+    return [peer.name for peer in peers]

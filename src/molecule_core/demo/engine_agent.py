@@ -1,0 +1,97 @@
+"""A lead of the company that is an agent of our own: `molecule agent run` with a script in place of a model.
+
+It speaks to nobody by itself: it begins helpers in threads, which ask the teams, and waits for them. What it does
+stands in `lead.yaml`. Above: agent, which starts it. Below: model, ending.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.clock import Clock
+from molecule_core.common.settings import environment
+from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.shutdown import wait_or_kill
+
+SCRIPT_FILE = "lead.yaml"
+LOG_FILE = "agent.log"
+"""What it says of itself, in its folder, since its last start."""
+_COMMAND = (sys.executable, "-P", "-m", "molecule_core", "agent", "run", "--until-eof")
+_RETRY_SECONDS = 0.2
+_END_SECONDS = 5.0
+_CONFIG = """\
+name: {name}
+description: {role}
+model: scripted:{script}
+beat_seconds: 1
+# The answer of a team is to be read whole.
+tool_output_bytes: 200000
+"""
+
+
+class EngineEndedError(Exception):
+    """Its process has ended."""
+
+
+async def run_engine_agent(
+    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+) -> None:
+    """Starts the agent for a seat, and keeps it until it ends; `seated` is called once it is there and has told its
+    prompt, with which its threads begin. `lease`, `beat`: seconds, as those of the other agents. Raises EngineEnded."""
+    home = await asyncio.to_thread(_write_home, assignment)
+    own = {
+        "WORKSPACE_ID": assignment.workspace_id,
+        "MOLECULE_WORKSPACE_TOKEN": assignment.token,
+        "PLATFORM_URL": assignment.url,
+        "CONFIGS_DIR": str(home / ".molecule"),
+        "MOLECULE_MCP_LEASE_SECONDS": str(lease),
+        "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
+    }
+    with (home / LOG_FILE).open("wb") as log:  # a line for each call would push the demo's own words off the terminal
+        process = await asyncio.create_subprocess_exec(
+            *(*_COMMAND, str(home)), stdin=asyncio.subprocess.PIPE, stderr=log, env={**environment(), **own}
+        )
+    exit_task = asyncio.ensure_future(process.wait())
+    try:
+        async with ApiClient(assignment.url, assignment.token) as api:
+            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+                await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
+        if not exit_task.done():
+            seated()
+        await asyncio.shield(exit_task)
+        raise EngineEndedError
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await wait_or_kill(process, _END_SECONDS)
+
+
+async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
+    with suppress(NoAnswerError, ApiError):  # as long as it has told none, there is no prompt
+        await api.get(f"/workspaces/{workspace_id}/prompt")
+        return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")
+    return False
+
+
+def _write_home(assignment: SeatAssignment) -> Path:
+    """The agent's folder, as the company's file has it now; what the agent remembers in it stays."""
+    home = Path(assignment.folder)
+    (home / ".molecule").mkdir(parents=True, exist_ok=True, mode=0o700)
+    script = resources.files(__package__).joinpath(SCRIPT_FILE).read_text(encoding="utf-8")
+    (home / SCRIPT_FILE).write_text(script, encoding="utf-8")
+    (home / "system-prompt.md").write_text(f"{assignment.seat.prompt.strip()}\n", encoding="utf-8")
+    seat = assignment.seat
+    config = _CONFIG.format(name=_yaml_string(seat.name), role=_yaml_string(seat.role), script=SCRIPT_FILE)
+    (home / "config.yaml").write_text(config, encoding="utf-8")
+    return home
+
+
+def _yaml_string(text: str) -> str:
+    """As a string of YAML, which one of JSON is."""
+    return msgspec.json.encode(text).decode()

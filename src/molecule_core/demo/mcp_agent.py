@@ -1,0 +1,132 @@
+"""An agent of the company that knows nothing of HTTP: it lives in a host of MCP servers, as an agent in Claude Code or
+Codex does, and reads and answers its mail through the tools of `molecule mcp` alone.
+
+Above: agent. Below: mcp, the protocol; mind, which decides.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from molecule_core.common.clock import Clock
+from molecule_core.common.settings import environment
+from molecule_core.demo.api_rows import build_agent_card, parse_approval
+from molecule_core.demo.decisions import AgentMemory, decide
+from molecule_core.demo.mcp_client import McpServerProcess, ToolCallError, start_mcp_server
+from molecule_core.demo.model import (
+    AckAction,
+    Action,
+    AnswerAction,
+    DemoMessage,
+    DemoSeat,
+    EscalateAction,
+    ReportAction,
+    SayAction,
+    SeatAssignment,
+    WorkAction,
+)
+
+_COMMAND = (sys.executable, "-P", "-m", "molecule_core", "mcp")
+_WAIT_SECONDS = 60
+_RETRY_SECONDS = 1.0
+
+
+class McpAgent:
+    """Keeps one seat."""
+
+    def __init__(self, seat: DemoSeat, tools: McpServerProcess, clock: Clock) -> None:
+        self._seat = seat
+        self._tools = tools
+        self._clock = clock
+
+    async def run(self, seated: Callable[[], None]) -> None:
+        """Says who it is, then takes its mail for ever. Raises ServerEnded.
+
+        After the first look into its inbox the seat is taken: what it said before that could be overwritten."""
+        result = await self._call_until_answered(lambda: self._tools.call_tool("wait_for_message", timeout_secs=0))
+        await self._call_until_answered(
+            lambda: self._tools.call_tool("update_agent_card", card=build_agent_card(self._seat))
+        )
+        seated()
+        while True:
+            if result["message"] is not None:
+                await self._handle_message(message_from_tool(result["message"]))
+            result = await self._call_until_answered(
+                lambda: self._tools.call_tool("wait_for_message", timeout_secs=_WAIT_SECONDS)
+            )
+
+    async def _handle_message(self, message: DemoMessage) -> None:
+        """A specialist needs nothing but the message: what is not acknowledged comes again, also to its next life."""
+        for action in decide(self._seat, AgentMemory(), message).actions:
+            try:
+                await self._perform_action(action, message)
+            except ToolCallError as error:  # a peer may have been removed
+                sys.stderr.write(f"{self._seat.name}: {error}\n")
+
+    async def _perform_action(self, action: Action, about: DemoMessage) -> None:
+        answers = {"activity_id": about.id, "attempt": about.attempt}
+        match action:
+            case WorkAction():
+                await self._clock.wait(asyncio.get_running_loop().create_future(), action.seconds)
+            case SayAction():
+                await self._tools.call_tool("reply_to_workspace", text=action.text, **answers)
+            case AnswerAction():
+                await self._tools.call_tool("reply_to_workspace", peer_id=about.sender, text=action.text, **answers)
+            case ReportAction():
+                fields = {"current_step": action.step, "percent": action.percent}
+                await self._tools.call_tool("report_progress", task_id=action.delegation_id, **fields)
+            case AckAction():
+                await self._tools.call_tool("inbox_pop", **answers)
+            case EscalateAction():
+                approval = action.approval
+                fields = {
+                    "approval_id": approval.id,
+                    "revision": approval.revision,
+                    "action_hash": approval.action_hash,
+                }
+                await self._tools.call_tool("decide_approval", decision="escalate", note=action.note, **fields)
+            case _:  # a specialist asks nobody, and one in a host needs no leave
+                raise AssertionError(action)
+
+    async def _call_until_answered(self, call: Callable[[], Any]) -> Any:
+        """Asks until the tool has an answer: the server of the company may be away."""
+        while True:
+            try:
+                return await call()
+            except ToolCallError as error:
+                sys.stderr.write(f"{self._seat.name}: {error}\n")
+            await self._clock.wait(asyncio.get_running_loop().create_future(), _RETRY_SECONDS)
+
+
+def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
+    """A message as `wait_for_message` gives it."""
+    approval = fields.get("kind") == "approval_request"
+    return DemoMessage(
+        id=fields["activity_id"],
+        attempt=fields.get("attempt", 0),
+        text=fields["text"],
+        sender=fields.get("peer_id") or None,
+        delegation_id=fields.get("delegation_id", ""),
+        wants_answer=fields.get("intent", "request") == "request" and not approval,
+        approval=parse_approval({"status": "pending", **fields}) if approval else None,
+        needs_decision=approval,
+    )
+
+
+async def run_mcp_agent(
+    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+) -> None:
+    """Starts `molecule mcp` for a seat and keeps the seat. `lease`, `beat`: seconds, as those of the other agents.
+    Raises ServerEnded."""
+    own = {
+        "WORKSPACE_ID": assignment.workspace_id,
+        "MOLECULE_WORKSPACE_TOKEN": assignment.token,
+        "PLATFORM_URL": assignment.url,
+        "CONFIGS_DIR": assignment.folder,
+        "MOLECULE_AGENT_NAME": assignment.seat.name,
+        "MOLECULE_MCP_LEASE_SECONDS": str(lease),
+        "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
+    }
+    async with start_mcp_server(_COMMAND, {**environment(), **own}) as tools:
+        await McpAgent(assignment.seat, tools, clock).run(seated)

@@ -1,0 +1,54 @@
+"""The system prompt of a seat that has one: `molecule prompt watch` puts it together and tells it beside the agent, as
+it would beside anybody's, and follows what happens in the company.
+
+Above: agent. Below: model, ending.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from molecule_core.common.settings import environment
+from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.shutdown import wait_or_kill
+
+_COMMAND = (sys.executable, "-P", "-m", "molecule_core", "prompt", "watch", "--until-eof")
+_PROMPT_FILE = "system-prompt.md"
+_END_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
+    """Keeps a seat's prompt told until it is left; nothing for a seat without one."""
+    if not assignment.seat.prompt:
+        yield
+        return
+    home = await asyncio.to_thread(_write_home, assignment)
+    own = {
+        "WORKSPACE_ID": assignment.workspace_id,
+        "MOLECULE_WORKSPACE_TOKEN": assignment.token,
+        "PLATFORM_URL": assignment.url,
+    }
+    quiet = asyncio.subprocess.DEVNULL  # what it says is for people at a terminal of its own; the canvas shows it too
+    process = await asyncio.create_subprocess_exec(
+        *(*_COMMAND, "--home", str(home)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=quiet,
+        stderr=quiet,
+        env={**environment(), **own},
+    )
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await wait_or_kill(process, _END_SECONDS)
+
+
+def _write_home(assignment: SeatAssignment) -> Path:
+    home = Path(assignment.folder) / f"prompt-{assignment.workspace_id}"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / _PROMPT_FILE).write_text(f"{assignment.seat.prompt.strip()}\n", encoding="utf-8")
+    return home

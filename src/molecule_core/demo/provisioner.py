@@ -1,0 +1,138 @@
+"""The seats of a company on a server: made through the public API, and kept in a file for the next start.
+
+Above: cli. Below: company, client.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.client.api import ApiClient
+from molecule_core.common.errors import BadSettings
+from molecule_core.demo.company import Company, PlacedSeat, SeatPath, list_seats
+from molecule_core.demo.model import DemoSeat
+
+STATE_FILE = "demo.json"
+RUNTIME = "demo"
+"""The `runtime` of the company's seats: so that they are not taken for somebody else's."""
+
+
+class SavedSeat(Struct, frozen=True):
+    """A seat that was made: its path in the tree, its id and its token."""
+
+    path: SeatPath
+    id: str
+    token: str
+
+
+class DemoState(Struct, frozen=True):
+    """What the demo remembers. `company`: the org file it was started with; None for the one that is packaged."""
+
+    company: str | None = None
+    seats: tuple[SavedSeat, ...] = ()
+
+
+def read_demo_state(folder: Path) -> DemoState | None:
+    """The book of a demo's folder; None if it has none. Raises BadSettings if it is damaged."""
+    path = folder / STATE_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=DemoState)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadSettings(
+            reason=f"{path} cannot be read ({error}); start over with `molecule up --demo --fresh`"
+        ) from None
+
+
+def write_demo_state(folder: Path, state: DemoState) -> None:
+    """Keeps the book, readable for its owner alone; a crash leaves the old one or the new one."""
+    path = folder / STATE_FILE
+    unfinished = path.with_suffix(".part")
+    unfinished.unlink(missing_ok=True)
+    handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.encode(state))
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+class SeatProvisioner:
+    """Brings the seats on the server in line with a company: keeps what is there, makes what is missing, removes what
+    the company has no more."""
+
+    def __init__(self, api: ApiClient, folder: Path, state: DemoState) -> None:
+        self._api = api
+        self._folder = folder
+        self._state = state
+
+    async def provision_seats(self, company: Company) -> list[tuple[PlacedSeat, SavedSeat]]:
+        """A seat on the server for each of the company's, those above before those below. Raises ApiError, NoAnswer."""
+        wanted = list_seats(company)
+        living = {row["id"]: row for row in await self._api.get("/workspaces")}
+        await self._remove_others(living, {placed.path for placed in wanted})
+        saved = {each.path: each for each in self._state.seats}
+        for placed in wanted:
+            known = saved.get(placed.path)
+            if known is None or known.id not in living:
+                saved[placed.path] = await self._create_seat(placed, saved)
+            else:
+                await self._update_seat(placed.seat, living[known.id])
+        return [(placed, saved[placed.path]) for placed in wanted]
+
+    async def _create_seat(self, placed: PlacedSeat, saved: dict[SeatPath, SavedSeat]) -> SavedSeat:
+        seat, parent = placed.seat, saved.get(placed.path[:-1])
+        new = {
+            "name": seat.name,
+            "role": seat.role,
+            "runtime": RUNTIME,
+            "parent_id": parent.id if parent else None,
+            "reply_seconds": seat.reply_seconds,
+            "send_drafts": _sends_drafts(seat),
+        }
+        response = await self._api.post("/workspaces", new)
+        made = SavedSeat(placed.path, response["id"], response["connection"]["auth_token"])
+        others = tuple(each for each in self._state.seats if each.path != placed.path)
+        self._save_seats((*others, made))
+        return made
+
+    async def _update_seat(self, seat: DemoSeat, row: dict[str, Any]) -> None:
+        """What the file says of a seat that is there already."""
+        wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds, "send_drafts": _sends_drafts(seat)}
+        change = {name: value for name, value in wanted.items() if row[name] != value}
+        if change:
+            await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
+
+    async def _remove_others(self, living: dict[str, Any], wanted: set[SeatPath]) -> None:
+        """Removes seats that the company has no more, and those that a crash left before their token was kept: nobody
+        can ever sit there. A seat with somebody else's below it stays, but nobody asks it any more."""
+        ours = {each.id for each in self._state.seats if each.path in wanted}
+        known = {each.id for each in self._state.seats}
+        leaving = [id_ for id_, row in living.items() if id_ not in ours and (id_ in known or _is_lost(row))]
+        for id_ in reversed(leaving):  # made after those above them: so the lowest go first
+            if any(row["parent_id"] == id_ for row in living.values()):
+                card = {"name": living[id_]["name"]}
+                await self._api.post("/registry/update-card", {"workspace_id": id_, "agent_card": card})
+            else:
+                await self._api.call("DELETE", f"/workspaces/{id_}", query={"confirm": "true"})
+                del living[id_]
+        self._save_seats(tuple(each for each in self._state.seats if each.path in wanted and each.id in living))
+
+    def _save_seats(self, seats: tuple[SavedSeat, ...]) -> None:
+        self._state = replace(self._state, seats=seats)
+        write_demo_state(self._folder, self._state)
+
+
+def _sends_drafts(seat: DemoSeat) -> bool:
+    """What one of our own agents says at last is its answer."""
+    return seat.host == "agent"
+
+
+def _is_lost(row: dict[str, Any]) -> bool:
+    never_seated = row["agent_card"] is None
+    return never_seated and bool(row["runtime"] == RUNTIME)

@@ -1,0 +1,93 @@
+"""An agent of the company that knows of no platform: it reads a message on its standard input, prints its answer, and
+ends. `molecule bridge command` stands before it, as it would before anybody's script or command line model.
+
+Nobody reads what it prints, unless somebody catches it: that is what the demo shows with it.
+
+Above: agent, which starts the bridge; the bridge, which starts this for each message. Below: saying, which answers.
+"""
+
+import asyncio
+import html
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.common.clock import Clock
+from molecule_core.common.settings import environment
+from molecule_core.demo.model import DemoMessage, DemoSeat, SeatAssignment
+from molecule_core.demo.replies import answer_text
+from molecule_core.demo.shutdown import wait_or_kill
+
+_SEAT_VARIABLE = "MOLECULE_DEMO_SEAT"
+_PYTHON = (sys.executable, "-P", "-m")
+_BODY = re.compile(r"<body>(.*)</body>", re.DOTALL)
+_RETRY_SECONDS = 0.2
+_END_SECONDS = 5.0
+
+
+class BridgeEndedError(Exception):
+    """The bridge's process has ended."""
+
+
+def message_from_stdin(stdin_text: str) -> DemoMessage:
+    """The message in what a bridge hands over; all of it, where there are no instructions around it."""
+    found = _BODY.search(stdin_text)
+    text = html.unescape(found[1]) if found else stdin_text
+    return DemoMessage(id="", attempt=1, text=text.strip())
+
+
+async def run_stdout_agent(
+    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+) -> None:
+    """Starts the bridge for a seat, and keeps it until it ends; `seated` is called once the server has seen it.
+    `lease`, `beat`: seconds, as those of the other agents. Raises BridgeEnded."""
+    own = {
+        "WORKSPACE_ID": assignment.workspace_id,
+        "MOLECULE_WORKSPACE_TOKEN": assignment.token,
+        "PLATFORM_URL": assignment.url,
+        "CONFIGS_DIR": assignment.folder,
+        "MOLECULE_AGENT_NAME": assignment.seat.name,
+        "MOLECULE_AGENT_DESCRIPTION": assignment.seat.role,
+        "MOLECULE_MCP_LEASE_SECONDS": str(lease),
+        "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
+        _SEAT_VARIABLE: msgspec.json.encode(assignment.seat).decode(),
+    }
+    command = (*_PYTHON, "molecule_core", "bridge", "command", "--until-eof", "--", *_PYTHON, __name__)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, env={**environment(), **own}
+    )
+    exit_task = asyncio.ensure_future(process.wait())
+    try:
+        async with ApiClient(assignment.url, assignment.token) as api:
+            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+                await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
+        if not exit_task.done():
+            seated()
+        await asyncio.shield(exit_task)
+        raise BridgeEndedError
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await wait_or_kill(process, _END_SECONDS)
+
+
+async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
+    with suppress(NoAnswerError, ApiError):
+        return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")
+    return False
+
+
+def main() -> None:
+    """One turn: a message in, its answer out."""
+    seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoSeat)
+    sys.stdout.write(f"{answer_text(seat, message_from_stdin(sys.stdin.read()), ())}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Translation only: bytes -> Caller + command -> one call -> answer. Above: the network. Below: slices, views, wire."""

@@ -1,1 +1,0 @@
-"""The ground: ids, clock, errors, settings, logs. Above: everything. Below: only the standard library and msgspec."""

@@ -1,0 +1,1 @@
+"""The template language: syntax tree, parser and compiler."""

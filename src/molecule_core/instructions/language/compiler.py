@@ -1,0 +1,348 @@
+"""A template as something that can be run: its texts compiled, and what its conditions ask of each message.
+
+Above: render, which runs it. Below: the language, the rules.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from molecule_core.common.limits import Limits
+from molecule_core.instructions import rules
+from molecule_core.instructions.language import ast, parser
+from molecule_core.instructions.model import MessageContext, TemplateContent, Verbosity
+from molecule_core.tools.agent_cards import REPLY_COMMAND
+
+RenderStep = Callable[["RenderContext"], None]
+Predicate = Callable[[dict[str, Any]], bool]
+
+
+# So many values are looked at fastest (Renderer.skeleton): the templates that come with Molecule ask for no more.
+_FAST_VALUES = 6
+
+
+class ValuePlaceholder(str):
+    """A place in the words for what is another with each message; the text is the variable's name."""
+
+    __slots__ = ()
+
+
+VALUE_PLACEHOLDERS = {name: ValuePlaceholder(name) for name in ast.MESSAGE_VARIABLES if name not in ast.LIST_VARIABLES}
+"""For every variable of single messages."""
+
+
+class TemplateTooLarge(Exception):
+    """A template has, says or does more than it may."""
+
+
+class RenderContext:
+    """One run of a compiled text. `values`: what conditions see, all of it text or lists; `said`: what is written;
+    `tools`: by their bare names, their places in the list, these names and how they are written. `out`: what was
+    written, and about how many tokens it has. It ends with TooMuch where more is written or done than the limits have:
+    `room` is what may still be written in characters (a byte is at least one), `steps` what loops may still do."""
+
+    __slots__ = ("_limits", "out", "remaining_characters", "rendered", "remaining_steps", "tokens", "tools", "values")
+
+    def __init__(
+        self, values: dict[str, Any], rendered: dict[str, Any], tools: dict[str, tuple[int, str, str]], limits: Limits
+    ) -> None:
+        self.values = values
+        self.tools = tools
+        self.rendered = rendered
+        self.out: list[str] = []
+        self.tokens = 0
+        self.remaining_characters = limits.instruction_bytes
+        self.remaining_steps = limits.template_steps
+        self._limits = limits
+
+    def append_text(self, words: str) -> None:
+        """Goes on with these words."""
+        self.out.append(words)
+        if type(words) is not ValuePlaceholder:
+            self.reserve_characters(len(words))
+            self.tokens += estimate_tokens(words)
+
+    def reserve_characters(self, characters: int) -> None:
+        """So many are about to be written."""
+        self.remaining_characters -= characters
+        if self.remaining_characters < 0:
+            raise TemplateTooLarge(f"its words have more than {self._limits.instruction_bytes} bytes")
+
+    def reserve_steps(self, steps: int) -> None:
+        """A loop is about to do so much."""
+        self.remaining_steps -= steps
+        if self.remaining_steps < 0:  # control: template-steps
+            raise TemplateTooLarge(f"its loops go through more than {self._limits.template_steps} parts")
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------------
+
+
+def compile_body(body: ast.Body) -> RenderStep:
+    """A tree as something that can be run."""
+    steps = [_compile_node(node) for node in body]
+    if len(steps) == 1:
+        return steps[0]
+
+    def run(context: RenderContext) -> None:
+        for step in steps:
+            step(context)
+
+    return run
+
+
+def _compile_node(node: ast.Node) -> RenderStep:
+    if isinstance(node, ast.Text):
+        return _compile_text(node.text)
+    if isinstance(node, ast.Variable):
+        name = node.name
+        return lambda context: context.append_text(context.rendered[name])
+    if isinstance(node, ast.Join):
+        return _compile_join(node)
+    return _compile_if(node) if isinstance(node, ast.If) else _compile_for(node)
+
+
+def _compile_text(text: str) -> RenderStep:
+    tokens, characters = estimate_tokens(text), len(text)
+
+    def run(context: RenderContext) -> None:
+        context.reserve_characters(characters)
+        context.out.append(text)
+        context.tokens += tokens
+
+    return run
+
+
+def _compile_join(node: ast.Join) -> RenderStep:
+    name, separator = node.list_name, node.separator
+
+    def run(context: RenderContext) -> None:
+        each = context.rendered[name]
+        if sum(map(len, each)) + len(separator) * (len(each) - 1) > context.remaining_characters:
+            context.reserve_characters(context.remaining_characters + 1)
+        context.append_text(separator.join(each))
+
+    return run
+
+
+def _compile_if(node: ast.If) -> RenderStep:
+    branches = [(None if each is None else compile_condition(each), compile_body(body)) for each, body in node.branches]
+
+    def run(context: RenderContext) -> None:
+        for holds, branch in branches:
+            if holds is None or holds(context.values):
+                branch(context)
+                return
+
+    return run
+
+
+def _compile_for(node: ast.For) -> RenderStep:
+    variable, name, body, weight = node.variable, node.list_name, compile_body(node.body), ast.max_steps(node.body)
+    required = ast.loop_values(node)
+    if required is not None and name == "available_tools":
+        return _compile_tool_lookup(variable, required, body, weight)
+
+    def run(context: RenderContext) -> None:
+        values, rendered = context.values, context.rendered
+        context.reserve_steps(weight * len(values[name]))
+        for value, words in zip(values[name], rendered[name], strict=True):
+            values[variable], rendered[variable] = value, words
+            body(context)
+
+    return run
+
+
+def _compile_tool_lookup(variable: str, required: frozenset[str], body: RenderStep, weight: int) -> RenderStep:
+    """A loop over the tools that does something for these alone: they are looked up instead."""
+
+    def run(context: RenderContext) -> None:
+        tools = context.tools
+        found = [tools[name] for name in required if name in tools]
+        context.reserve_steps(len(required) + weight * len(found))
+        if len(found) > 1:
+            found.sort()
+        for _, name, words in found:
+            context.values[variable], context.rendered[variable] = name, words
+            body(context)
+
+    return run
+
+
+def compile_condition(node: ast.Condition) -> Predicate:
+    """Whether it holds for these values."""
+    if isinstance(node, ast.IsSet):
+        name = node.name
+        return lambda values: bool(values[name])
+    if isinstance(node, ast.Equals):
+        return _compile_equals(node)
+    if isinstance(node, ast.Not):
+        inner = compile_condition(node.operand)
+        return lambda values: not inner(values)
+    first, *others = (compile_condition(one) for one in node.operands)
+    for each in others:
+        first = _all_hold(first, each) if isinstance(node, ast.And) else _any_holds(first, each)
+    return first
+
+
+def _all_hold(left: Predicate, right: Predicate) -> Predicate:
+    return lambda values: left(values) and right(values)
+
+
+def _any_holds(left: Predicate, right: Predicate) -> Predicate:
+    return lambda values: left(values) or right(values)
+
+
+def _compile_equals(node: ast.Equals) -> Predicate:
+    names = [text for is_name, text in (node.left, node.right) if is_name]
+    texts = [text for is_name, text in (node.left, node.right) if not is_name]
+    if not names:
+        return lambda _values: texts[0] == texts[1]
+    if texts:
+        name, text = names[0], texts[0]
+        return lambda values: bool(values[name] == text)
+    left, right = names
+    return lambda values: bool(values[left] == values[right])
+
+
+# -- a template, compiled ----------------------------------------------------------------------------------------------
+
+
+ALONE_FACTOR, MERGED_FACTOR = 1, 2
+"""How often the limits of a template count: for its own texts, and for those that it says with the ones it extends. A
+template that takes all of its limits may still extend one that comes with Molecule, or any other that does."""
+
+
+class TemplateError(Exception):
+    """A text of a template cannot be taken: which one, and in which line."""
+
+    def __init__(self, part: str, line: int, reason: str) -> None:
+        self.part = part
+        self.line = line
+        self.reason = reason
+        super().__init__(f"{part}, line {line}: {reason}")
+
+
+def parse_content(parts: TemplateContent, limits: Limits, limit_factor: int) -> list[tuple[str, parser.ParsedTemplate]]:
+    """All texts with the names of their parts: first the blocks, then the lines. Raises Wrong."""
+    texts = [*parts.blocks.items(), *((f"lines[{number}]", text) for number, text in enumerate(parts.lines))]
+    max_bytes, max_nodes = limit_factor * limits.template_bytes, limit_factor * limits.template_nodes
+    left_bytes, left_nodes = max_bytes, max_nodes
+    for part, text in texts:  # all are measured before one is read
+        left_bytes -= len(text.encode("utf-8", "surrogatepass"))
+        if left_bytes < 0:  # control: template-bytes
+            raise TemplateError(
+                part, 1, f"up to here the texts have more than {max_bytes} bytes; at most so many are taken"
+            )
+    found = list[tuple[str, parser.ParsedTemplate]]()
+    for part, text in texts:
+        try:
+            parsed = parser.parse(text, max_bytes=max_bytes, max_nodes=max_nodes)
+        except parser.TemplateSyntaxError as refused:
+            raise TemplateError(part, refused.line, refused.reason) from None
+        left_nodes -= parsed.nodes
+        if left_nodes < 0:
+            raise TemplateError(part, 1, f"up to here the texts have more than {max_nodes} parts; make them simpler")
+        found.append((part, parsed))
+    return found
+
+
+class CompiledTemplate:
+    """What a template says with those it extends, compiled, and what its conditions ask of each message."""
+
+    def __init__(self, parts: TemplateContent, limits: Limits) -> None:
+        self.parts = parts
+        self.limits = limits
+        trees = [(part, parsed.body) for part, parsed in parse_content(parts, limits, MERGED_FACTOR)]
+        bodies, lines = dict(trees[: len(parts.blocks)]), [body for _, body in trees[len(parts.blocks) :]]
+        self._blocks = {name: compile_body(body) for name, body in bodies.items()}
+        self._lines = [compile_body(body) for body in lines]
+        texts = [*bodies.values(), *lines]
+        self.tests_command = any(_tests_command(each) for body in texts for each in ast.iter_conditions(body))
+        self.lists_attachments = any(ast.uses_list(body, "attachments") for body in texts)
+        short = [
+            bodies[name] for name in (rules.OPENING_BLOCK, rules.COMPACT_BLOCK, rules.DELTA_BLOCK) if name in bodies
+        ]
+        self.full_variant_key, self.short_variant_key = VariantKey(texts), VariantKey(short)
+
+        self._steps: dict[tuple[Verbosity, bool], list[RenderStep]] = {}
+
+    def steps(self, verbosity: Verbosity, *, reminder: bool) -> list[RenderStep]:
+        """The texts of a form, in order."""
+        found = self._steps.get((verbosity, reminder))
+        if found is None:
+            found = self._steps[verbosity, reminder] = list(self._ordered_steps(verbosity, reminder=reminder))
+        return found
+
+    def _ordered_steps(self, verbosity: Verbosity, *, reminder: bool) -> Iterator[RenderStep]:
+        if reminder:
+            yield from self._block_steps(rules.OPENING_BLOCK)
+        if verbosity is Verbosity.FULL:
+            yield from (*self._block_steps(*rules.FULL_BLOCKS), *self._lines, *self._block_steps(rules.CLOSING_BLOCK))
+        else:
+            yield from self._block_steps(
+                rules.COMPACT_BLOCK, *((rules.DELTA_BLOCK,) if verbosity is Verbosity.DELTA else ())
+            )
+
+    def _block_steps(self, *names: str) -> list[RenderStep]:
+        return [self._blocks[name] for name in names if name in self._blocks]
+
+
+def _tests_command(node: ast.IsSet | ast.Equals) -> bool:
+    """Whether a text asks if the command of programs behind a bridge is what answers."""
+    return isinstance(node, ast.Equals) and {node.left, node.right} == {(True, "reply_tool"), (False, REPLY_COMMAND)}
+
+
+class VariantKey:
+    """What tells two messages apart for some texts. `pick`: six values of which they ask whether there are any; a text
+    that asks for fewer has some twice. `more`: the outcomes of everything else they ask; None: nothing."""
+
+    __slots__ = ("get_outcomes", "get_values")
+
+    def __init__(self, texts: Iterable[ast.Body]) -> None:
+        given: dict[str, None] = {}
+        comparisons: list[Callable[[MessageContext], Any]] = []
+        for each in dict.fromkeys(each for body in texts for each in ast.iter_conditions(body)):
+            if isinstance(each, ast.Equals):
+                comparisons += _comparison_getters(each)
+            elif each.name in ast.MESSAGE_VARIABLES:
+                given[each.name] = None
+        names, others = [*given][:_FAST_VALUES], tuple(given)[_FAST_VALUES:]
+        self.get_values: Callable[[MessageContext], tuple[Any, ...]] = attrgetter(
+            *names, *["kind"] * (_FAST_VALUES - len(names))
+        )
+        rest = field_getter(others)
+        self.get_outcomes: Callable[[MessageContext], tuple[Any, ...]] | None = None
+        if others or comparisons:
+            self.get_outcomes = lambda message: (*map(bool, rest(message)), *[each(message) for each in comparisons])
+
+
+def _comparison_getters(node: ast.Equals) -> list[Callable[[MessageContext], Any]]:
+    """What a comparison needs of a message: whether it is one text, or, where that is not known yet, all of it."""
+    sides = (node.left, node.right)
+    names = [name for is_name, name in sides if is_name and name in ast.MESSAGE_VARIABLES]
+    texts = [text for is_name, text in sides if not is_name]
+    if names and texts:
+        return [lambda message: str(getattr(message, names[0])) == texts[0]]
+    return [attrgetter(name) for name in names]
+
+
+def field_getter(names: tuple[str, ...]) -> Callable[[MessageContext], tuple[Any, ...]]:
+    """Takes these values of a message."""
+    if not names:
+        return lambda _facts: ()
+    getter = attrgetter(*names)
+    return getter if len(names) > 1 else lambda message: (getter(message),)
+
+
+# A word, digits, signs, an end of lines.
+_TOKEN_PATTERN = re.compile(r" ?[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]+|\n+")
+
+
+@lru_cache(4096)
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model reads. For the templates that come with Molecule at most a tenth less than a real
+    tokenizer counts, and at most a third more (a sixth in the full form); for scripts without spaces far too few."""
+    return sum(1 + (len(word) - 1) // 9 for word in _TOKEN_PATTERN.findall(text))

@@ -1,0 +1,393 @@
+"""The language of templates: text, variables, `if`, one loop, `join`, and nothing else. Pure.
+
+    Reply with {{ reply_tool }}.
+    {% if kind == "peer_agent" and not user_id %}
+    peer_id is {{ peer_id }}.
+    {% elif kind == "broadcast" %} ... {% else %} ... {% endif %}
+    {% for tool in available_tools %}{{ tool }} {% endfor %} {{ attachments | join(", ") }}
+
+What the grammar does not have cannot be written: no attribute, call, index, arithmetic, assignment, macro, include or
+comment. A statement alone on its line takes the line away with it, and empty lines are left out. The loop's variable is
+called as one likes. Values are data: nothing in them is ever read as a template.
+
+Above: rules (whether a template may be saved), render (what becomes of the tree).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from molecule_core.instructions.language.ast import (
+    LIST_VARIABLES,
+    VARIABLES,
+    And,
+    Body,
+    Condition,
+    Equals,
+    For,
+    If,
+    IsSet,
+    Join,
+    Node,
+    Not,
+    Or,
+    Text,
+    Variable,
+)
+
+MAX_DEPTH = 16
+"""Levels of `if` and `for` in each other, and `not`s before one thing."""
+
+_TAG = re.compile(r"\{\{|\{%|\{#")
+# Parts of what stands in a tag. A text in quotes has no escapes, and ends on its line.
+_TOKEN = re.compile(r"""\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<text>"[^"\n]*"|'[^'\n]*')|(?P<number>[0-9]+)"""
+                    r"""|(?P<sign>==|[|(),]))""")  # fmt: skip
+_KEYWORDS = ("if", "elif", "else", "endif", "for", "in", "endfor", "and", "or", "not")
+_RESERVED = ("true", "false", "none", "is", "set", "block", "macro", "include", "import", "extends", "raw", "call")
+_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
+
+
+class TemplateSyntaxError(Exception):
+    """A text is not of the language: in which line, and why."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        self.line = line
+        self.reason = reason
+        super().__init__(f"line {line}: {reason}")
+
+
+class ParsedTemplate(NamedTuple):
+    """A text as a tree, what its author may not have meant, and how many parts it has."""
+
+    body: Body
+    warnings: tuple[str, ...]
+    nodes: int
+
+
+def parse(text: str, *, max_bytes: int, max_nodes: int) -> ParsedTemplate:
+    """The tree of a text. Raises Refused."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        raise TemplateSyntaxError(1, f"it has {size} bytes; at most {max_bytes} are taken")
+    _check_characters(text)
+    parser = _TemplateParser(text, max_nodes)
+    return ParsedTemplate(parser.parse_all(), tuple(_warnings(text)), parser.nodes)
+
+
+def _check_characters(text: str) -> None:
+    for position, character in enumerate(text):
+        if character in "\n\t" or character.isprintable():
+            continue
+        code = ord(character)
+        if code < 32 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in "\u2028\u2029":
+            raise TemplateSyntaxError(
+                text.count("\n", 0, position) + 1, f"it holds the character U+{code:04X}; remove it"
+            )
+
+
+def _warnings(text: str) -> Iterator[str]:
+    for found in _SINGLE_BRACES.finditer(text):
+        if found[1] in VARIABLES:
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"line {line}: {{{found[1]}}} is plain text; the variable is written {{{{ {found[1]} }}}}"
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+class _SourcePart(NamedTuple):
+    """Words, or a tag: its tokens, and whether it is a statement."""
+
+    line: int
+    text: str
+    tokens: tuple[_Token, ...] = ()
+    is_statement: bool = False
+    is_tag: bool = False
+
+
+def _split_source(text: str) -> Iterator[_SourcePart]:
+    position, line, line_removed = 0, 1, False
+    while found := _TAG.search(text, position):
+        words, opening = text[position : found.start()], found.group()
+        at = line + words.count("\n")
+        if opening == "{#":
+            raise TemplateSyntaxError(at, "comments are not part of the language")
+        closing = "%}" if opening == "{%" else "}}"
+        end = text.find(closing, found.end())
+        if end < 0:
+            raise TemplateSyntaxError(at, f"{opening} is not closed by {closing}")
+        inside = text[found.end() : end]
+        if line_removed:
+            words = words.partition("\n")[2]
+        line_removed = opening == "{%" and _is_alone(text, found.start(), end + 2)
+        yield _SourcePart(line, words.rstrip(" \t") if line_removed else words)
+        yield _SourcePart(at, "", tuple(_tokenize(inside, at)), opening == "{%", is_tag=True)
+        line, position = at + inside.count("\n"), end + 2
+    yield _SourcePart(line, text[position:].partition("\n")[2] if line_removed else text[position:])
+
+
+def _is_alone(text: str, start: int, end: int) -> bool:
+    """Whether nothing else stands on the line (or lines) of a tag."""
+    behind = text.find("\n", end)
+    before, after = text[text.rfind("\n", 0, start) + 1 : start], text[end : behind if behind >= 0 else len(text)]
+    return not before.strip(" \t") and not after.strip(" \t")
+
+
+def _tokenize(inside: str, line: int) -> Iterator[_Token]:
+    if inside.startswith(("-", "+")) or inside.endswith(("-", "+")):
+        raise TemplateSyntaxError(line, "tags take no - or +: lines that come out empty are left out anyway")
+    position = 0
+    while inside[position:].strip():
+        found = _TOKEN.match(inside, position)
+        if found is None:
+            rest = inside[position:].lstrip()
+            at = line + inside.count("\n", 0, len(inside) - len(rest))
+            raise TemplateSyntaxError(at, f"{_quoted_start(rest)} is not part of the language")
+        kind = str(found.lastgroup)
+        yield _Token(kind, found[kind], line + inside.count("\n", 0, found.start(kind)))
+        position = found.end()
+
+
+def _quoted_start(text: str) -> str:
+    """The beginning of what is refused, in quotes."""
+    first = text.split("\n", 1)[0]
+    return repr(first if len(first) <= 20 else first[:20] + "…")
+
+
+# -- the parser --------------------------------------------------------------------------------------------------------
+
+
+class _TokenCursor:
+    """The tokens of one tag."""
+
+    def __init__(self, part: _SourcePart) -> None:
+        self.line = part.line
+        self._tokens = part.tokens
+        self._position = 0
+        self._last_line = part.line
+
+    def peek(self) -> _Token:
+        """The next one."""
+        if self._position < len(self._tokens):
+            self._last_line = self._tokens[self._position].line
+            return self._tokens[self._position]
+        return _Token("end", "the end of the tag", self._last_line)
+
+    def next_token(self) -> _Token:
+        """The next one, which is then behind us."""
+        token = self.peek()
+        self._position += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Whether the next one is this; then it is behind us."""
+        if self.peek().kind in ("name", "sign") and self.peek().text == text:
+            self._position += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        """The next one must be this."""
+        if not self.accept(text):
+            raise self.syntax_error(f"{text} is missing before {_describe_token(self.peek())}")
+
+    def expect_end(self) -> None:
+        """There must be no more."""
+        if self.peek().kind != "end":
+            raise self.syntax_error(f"{_describe_token(self.peek())} is not part of the language here")
+
+    def syntax_error(self, reason: str) -> TemplateSyntaxError:
+        """Why the tag is refused."""
+        return TemplateSyntaxError(self._last_line, reason)
+
+
+def _describe_token(token: _Token) -> str:
+    return token.text if token.kind == "end" else _quoted_start(token.text)
+
+
+class _TemplateParser:
+    """Reads the pieces of one text, from the first to the last."""
+
+    def __init__(self, text: str, max_nodes: int) -> None:
+        self._parts = _split_source(text)
+        self._max_nodes = max_nodes
+        self.nodes = 0
+        self._loop_variable = ""
+        self._depth = 0
+
+    def parse_all(self) -> Body:
+        """All of it."""
+        body, end = self._parse_body(())
+        if end is not None:
+            raise end.syntax_error(f"{end.peek().text} has no beginning")
+        return body
+
+    def _count_node(self, line: int) -> None:
+        self.nodes += 1
+        if self.nodes > self._max_nodes:  # control: template-nodes
+            raise TemplateSyntaxError(line, f"it has more than {self._max_nodes} parts; make it simpler")
+
+    def _parse_body(self, ends: tuple[str, ...], opened: int = 0) -> tuple[Body, _TokenCursor | None]:
+        """Nodes up to a statement that ends them, which is returned."""
+        nodes: list[Node] = []
+        for part in self._parts:
+            if not part.is_tag:
+                if part.text:
+                    self._count_node(part.line)
+                    nodes.append(Text(part.text))
+                continue
+            cursor = _TokenCursor(part)
+            if not part.is_statement:
+                nodes.append(self._parse_output(cursor))
+                continue
+            word = cursor.peek().text
+            if word in ends or word in ("elif", "else", "endif", "endfor"):
+                return tuple(nodes), cursor
+            nodes.append(self._parse_statement(cursor))
+        if ends:
+            raise TemplateSyntaxError(opened, f"it is not closed by {{% {ends[-1]} %}}")
+        return tuple(nodes), None
+
+    def _parse_output(self, cursor: _TokenCursor) -> Node:
+        self._count_node(cursor.line)
+        name = self._parse_variable(cursor)
+        if not cursor.accept("|"):
+            cursor.expect_end()
+            if name in LIST_VARIABLES:
+                raise cursor.syntax_error(f'{name} is a list: write {{{{ {name} | join(", ") }}}}')
+            return Variable(name)
+        self._count_node(cursor.line)
+        if not cursor.accept("join"):
+            raise cursor.syntax_error(f"{_describe_token(cursor.peek())} is no filter: there is only join")
+        if name not in LIST_VARIABLES:
+            raise cursor.syntax_error(f"join is for lists, and {name} is none")
+        separator = ""
+        if cursor.accept("("):
+            token = cursor.next_token()
+            if token.kind != "text":
+                raise cursor.syntax_error('join takes one text: join(", ")')
+            separator = token.text[1:-1]
+            cursor.expect(")")
+        cursor.expect_end()
+        return Join(name, separator)
+
+    def _parse_variable(self, cursor: _TokenCursor) -> str:
+        token = cursor.next_token()
+        if token.kind != "name" or token.text in _KEYWORDS or token.text in _RESERVED:
+            raise cursor.syntax_error(f"a variable is missing before {_describe_token(token)}")
+        if token.text not in VARIABLES and token.text != self._loop_variable:
+            raise cursor.syntax_error(
+                f"there is no variable {_quoted_start(token.text)}; there are: {', '.join(VARIABLES)}"
+            )
+        return token.text
+
+    def _parse_statement(self, cursor: _TokenCursor) -> Node:
+        word = cursor.next_token()
+        if word.text not in ("if", "for"):
+            raise cursor.syntax_error(
+                f"{_describe_token(word)} is no statement: there are if, elif, else, endif, for and endfor"
+            )
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise cursor.syntax_error(f"it nests deeper than {MAX_DEPTH} levels")
+        node = self._parse_if(cursor) if word.text == "if" else self._parse_for(cursor)
+        self._depth -= 1
+        return node
+
+    def _parse_if(self, cursor: _TokenCursor) -> Node:
+        branches: list[tuple[Condition | None, Body]] = []
+        opened = cursor.line
+        condition: Condition | None = self._parse_condition(cursor)
+        final = False
+        while True:
+            body, end = self._parse_body(("elif", "else", "endif"), opened)
+            branches.append((condition, body))
+            if end is None:
+                raise TemplateSyntaxError(opened, "if is not closed by {% endif %}")
+            word = end.next_token().text
+            if word == "endif":
+                end.expect_end()
+                return If(tuple(branches))
+            if final or word not in ("elif", "else"):
+                raise end.syntax_error(f"{word} does not belong here" + ("; else is the last way" if final else ""))
+            final = word == "else"
+            if final:
+                self._count_node(end.line)
+                end.expect_end()
+            condition = None if final else self._parse_condition(end)
+
+    def _parse_for(self, cursor: _TokenCursor) -> Node:
+        self._count_node(cursor.line)
+        if self._loop_variable:  # control: nested-loop
+            raise cursor.syntax_error("a for stands in another; loops do not nest")
+        token = cursor.next_token()
+        if token.kind != "name" or token.text in (*VARIABLES, *_KEYWORDS, *_RESERVED):
+            raise cursor.syntax_error(f"{_describe_token(token)} cannot name what the loop is at")
+        cursor.expect("in")
+        name = cursor.next_token().text
+        if name not in LIST_VARIABLES:
+            raise cursor.syntax_error(f"for goes over {' or '.join(LIST_VARIABLES)}, not over {_quoted_start(name)}")
+        cursor.expect_end()
+        self._loop_variable = token.text
+        body, end = self._parse_body(("endfor",), cursor.line)
+        self._loop_variable = ""
+        if end is None or end.peek().text != "endfor":
+            raise TemplateSyntaxError(cursor.line, "for is not closed by {% endfor %}")
+        end.next_token()
+        end.expect_end()
+        return For(token.text, name, body)
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+
+    def _parse_condition(self, cursor: _TokenCursor) -> Condition:
+        self._count_node(cursor.line)
+        branches = [self._parse_and(cursor)]
+        while cursor.accept("or"):
+            branches.append(self._parse_and(cursor))
+        cursor.expect_end()
+        return branches[0] if len(branches) == 1 else Or(tuple(branches))
+
+    def _parse_and(self, cursor: _TokenCursor) -> Condition:
+        each = [self._parse_not(cursor)]
+        while cursor.accept("and"):
+            each.append(self._parse_not(cursor))
+        return each[0] if len(each) == 1 else And(tuple(each))
+
+    def _parse_not(self, cursor: _TokenCursor) -> Condition:
+        negations = 0
+        while cursor.accept("not"):
+            self._count_node(cursor.line)
+            negations += 1
+        if negations > MAX_DEPTH:
+            raise cursor.syntax_error(f"it nests deeper than {MAX_DEPTH} levels")
+        found = self._parse_comparison(cursor)
+        for _ in range(negations):
+            found = Not(found)
+        return found
+
+    def _parse_comparison(self, cursor: _TokenCursor) -> Condition:
+        left = self._parse_operand(cursor)
+        if not cursor.accept("=="):
+            if not left[0]:
+                raise cursor.syntax_error(f"== is missing behind {_quoted_start(left[1])}")
+            return IsSet(left[1])
+        right = self._parse_operand(cursor)
+        for is_name, name in (left, right):
+            if is_name and name in LIST_VARIABLES:
+                raise cursor.syntax_error(f"{name} is a list, which equals nothing; loop over it")
+        return Equals(left, right)
+
+    def _parse_operand(self, cursor: _TokenCursor) -> tuple[bool, str]:
+        self._count_node(cursor.line)
+        token = cursor.peek()
+        if token.kind == "text":
+            return False, cursor.next_token().text[1:-1]
+        if token.kind == "number":
+            return False, cursor.next_token().text
+        return True, self._parse_variable(cursor)

@@ -1,0 +1,83 @@
+"""What an answer is before it is sent: to whom it goes, in which words, and what a handle of another time is told.
+
+Steps without decisions, for `replies`. Above: replies. Below: obligations, rules.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from molecule_core.common.errors import MoleculeError, StaleHandle
+from molecule_core.messages import rules
+from molecule_core.messages.model import INTENT_INFORM, MessageDraft, MessageReceipt, Sender, UserNotice
+from molecule_core.messages.obligations.model import InboundMessage, Obligation, find_open_obligation
+from molecule_core.store.database import ReadQuery, StepRequest, T, WriteSet
+
+OutgoingAnswer = UserNotice | MessageDraft
+"""An answer on its way: to the user, or to a peer."""
+
+
+def build_answer(
+    inbound: InboundMessage, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None
+) -> OutgoingAnswer:
+    """An answer, to whom its message came from."""
+    return (
+        UserNotice(parts, key, metadata)
+        if inbound.source_id is None
+        else build_reply_draft(inbound, parts, metadata, key)
+    )
+
+
+def build_reply_draft(
+    inbound: InboundMessage, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None = None
+) -> MessageDraft:
+    """An answer to a workspace."""
+    return MessageDraft(
+        sender=Sender(f"workspace:{inbound.workspace_id}", inbound.workspace_id, None, None),
+        params={"metadata": {}},
+        message={"kind": "message", "role": "agent", "parts": parts, "metadata": {**metadata, "intent": INTENT_INFORM}},
+        rpc_id=None,
+        text=rules.text_of(parts),
+        intent=INTENT_INFORM,
+        dedupe_key=key,
+        context_id=inbound.context_id,
+    )
+
+
+def build_answer_from_draft(inbound: InboundMessage, text: str) -> OutgoingAnswer:
+    metadata = {"in_reply_to": inbound.id, "draft": True}
+    return build_answer(inbound, [{"kind": "text", "text": text}], metadata, f"draft:{inbound.id}")
+
+
+def find_previous_answer(
+    inbound: InboundMessage, outgoing: OutgoingAnswer
+) -> Generator[StepRequest, Any, MessageReceipt | None]:
+    """The first answer under the same key, whatever it said."""
+    sender = f"workspace:{inbound.workspace_id}"
+    duplicates = yield ReadQuery("find_twin", {"sender": sender, "dedupe_key": outgoing.dedupe_key})
+    return MessageReceipt(*duplicates[0][:3]) if duplicates else None
+
+
+def answer_receipt(obligation: Obligation) -> MessageReceipt | None:
+    if obligation.answer_id is None:
+        return None
+    return MessageReceipt(
+        obligation.answer_id, obligation.context_id or obligation.answer_id, obligation.closed_at or 0
+    )
+
+
+def stale_handle_error(inbound: InboundMessage, obligation: Obligation) -> Generator[StepRequest, Any, MoleculeError]:
+    """The refusal of a handle whose message is settled, which names the one that is open."""
+    open_obligation = yield from find_open_obligation(inbound.workspace_id, inbound.source_id)
+    if open_obligation is None:
+        advice = "Nothing else waits for an answer in this conversation; to say more, write without a handle."
+        return StaleHandle(state=obligation.state, advice=advice, handle=None)
+    return StaleHandle(
+        state=obligation.state,
+        advice=f"What waits for an answer is {open_obligation.handle}.",
+        handle=open_obligation.handle,
+    )
+
+
+def with_result(written: WriteSet[Any], result: T) -> WriteSet[T]:
+    rest = written.writes, written.events, written.notify, written.after_commit
+    return WriteSet(result, *rest, written.error, written.domain_events)

@@ -1,0 +1,1 @@
+"""Message chains: links between messages, chain limits and small talk."""

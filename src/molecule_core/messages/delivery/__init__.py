@@ -1,0 +1,1 @@
+"""Push delivery: claims, dispatch, results, dead letters and delivery status."""

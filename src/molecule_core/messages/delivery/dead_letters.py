@@ -1,0 +1,164 @@
+"""Dead letters: messages that were given up, with a reason, until a person requeues or discards them.
+
+Above: the edges, `pushing` of this slice. Below: askers, settling, rules, store.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import NotADeadLetter, NotFound
+from molecule_core.messages import rules
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery_log import Statement, record_ticks
+from molecule_core.messages.delivery_state import DeliveryState
+from molecule_core.messages.inbox.acks import ack_rows, inbox_keys, load_delivery_state, load_inbox, save_inbox
+from molecule_core.messages.model import DEAD, DISCARDED, EXPIRED, EXPIRY_TIMER, REQUEUED, InboxPosition, InboxState
+from molecule_core.messages.obligations.model import add_changes, suspend_dead_obligation
+from molecule_core.messages.reply_wait import clear_wait
+from molecule_core.org.model import PUSH
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, StepRequest, Store, T, WriteSet
+from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.events import MessageDeadPayload, MessageDiscardedPayload, MessageRequeuedPayload
+
+
+class DeadLetterWriter:
+    """Gives messages up, and brings them back."""
+
+    def __init__(self, store: Store, org: OrgReader, reply_waiters: ReplyWaiters, *, clock: Clock) -> None:
+        self._store = store
+        self._org = org
+        self._reply_waiters = reply_waiters
+        self._clock = clock
+
+    async def expire_message(self, activity_id: str) -> None:
+        """The life of a message is over: it dies, unless it was handled or asked for again. One that is handed out at
+        this moment gets until the end of its lease."""
+        rows = await self._store.rows("message_state", {"id": activity_id})
+        workspace = self._org.workspace(rows[0][1]) if rows else None
+        if workspace is None or workspace.removed:
+            writes = [cancel_timer(EXPIRY_TIMER, activity_id)]
+            await self._store.run(Command("", (("timers",),), lambda: _write_only(writes)))
+            return
+        await self._store.run(
+            Command(workspace.org_id, inbox_keys(workspace.id), lambda: self._decide_expire(activity_id))
+        )
+
+    def _decide_expire(self, activity_id: str) -> CommandSteps[None]:
+        now = self._clock.now()
+        state = yield from load_delivery_state(activity_id)
+        if state is None:
+            return WriteSet(None, [cancel_timer(EXPIRY_TIMER, activity_id)])
+        inbox = yield from load_inbox(state.workspace_id)
+        if state.seq <= inbox.acked_seq or state.acked_at is not None or state.requeued:
+            return WriteSet(None, [cancel_timer(EXPIRY_TIMER, activity_id)])
+        deadline = max(state.expires_at or now, state.lease_until)
+        if deadline > now:
+            return WriteSet(None, [set_timer(EXPIRY_TIMER, activity_id, deadline)], notify=(TIMERS_KEY,))
+        return (yield from self.move_to_dead_letters(inbox, state, EXPIRED, state.last_error))
+
+    def move_to_dead_letters(
+        self, inbox: InboxState, state: DeliveryState, reason: str, detail: str | None
+    ) -> CommandSteps[None]:
+        """Gives a message up: nobody is handed it any more, the floor goes past it, and who asked hears of it."""
+        now, workspace_id = self._clock.now(), state.workspace_id
+        org_id = self._org.active_workspace(workspace_id).org_id
+        position = InboxPosition(state.seq, state.attempt, state.inbound_no)
+        regular, requeued_positions = ([], [position]) if state.requeued else ([position], [])
+        _, writes = yield from ack_rows(
+            workspace_id, replace(inbox, dead=inbox.dead + 1), regular, requeued_positions, now
+        )
+        details = {"org_id": org_id, "activity_id": state.id, "reason": reason, "detail": detail, "died_at": now}
+        row = {"workspace_id": workspace_id, "seq": state.seq, "attempts": state.attempt}
+        records, _events = record_ticks(workspace_id, DEAD, rules.to_ranges([position]), now, reason)
+        payload = MessageDeadPayload(state.id, state.seq, reason, detail, state.attempt)
+        writes += [("save_dead_letter", {**row, **details}), *records, cancel_timer(EXPIRY_TIMER, state.id)]
+        writes += suspend_dead_obligation(workspace_id, state.seq)
+        if self._org.active_workspace(workspace_id).delivery_mode == PUSH:
+            writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
+        events = [_dead_letter_event("MESSAGE_DEAD", state, payload)]
+        written = WriteSet(None, writes, events, (*_notify_keys(org_id, state), PUSHES_KEY))
+        return add_changes(written, (yield from self._reply_waiters.notify_dead(state, reason)))
+
+    async def requeue(self, workspace_id: str, activity_id: str) -> None:
+        """Hands a dead letter out again: the same row, wherever it stands, with its attempts counted on. It does not
+        expire any more. Asking again changes nothing. Raises NotFound, NotDead, WorkspaceRemoved."""
+
+        def decide() -> CommandSteps[None]:
+            state = yield from self._load_dead_letter(workspace_id, activity_id)
+            if state.dead_state == REQUEUED:
+                return WriteSet(None)
+            _check_dead(state)
+            inbox = yield from load_inbox(workspace_id)
+            row = {"workspace_id": workspace_id, "seq": state.seq}
+            updated_inbox = replace(inbox, requeued=inbox.requeued + 1, dead=inbox.dead - 1)
+            writes: list[Statement] = [
+                ("requeue_handout", {**row, "attempt": state.dead_attempts}),
+                ("set_dead_letter", {**row, "state": REQUEUED}),
+                ("forget_push", row),
+                clear_wait(state.id),
+                save_inbox(workspace_id, updated_inbox),
+            ]
+            if self._org.active_workspace(workspace_id).delivery_mode == PUSH:
+                writes.append(("wake_target", {"workspace_id": workspace_id, "due": self._clock.now()}))
+            event = _dead_letter_event("MESSAGE_REQUEUED", state, MessageRequeuedPayload(state.id, state.seq))
+            return WriteSet(
+                None,
+                writes,
+                [event],
+                (*_notify_keys(self._org.active_workspace(workspace_id).org_id, state), PUSHES_KEY),
+            )
+
+        await self._store.run(self._inbox_command(workspace_id, decide))
+
+    async def discard(self, workspace_id: str, activity_id: str) -> None:
+        """Is done with a dead letter for good. Asking again changes nothing. Raises NotFound, NotDead,
+        WorkspaceRemoved."""
+
+        def decide() -> CommandSteps[None]:
+            state = yield from self._load_dead_letter(workspace_id, activity_id)
+            if state.dead_state == DISCARDED:
+                return WriteSet(None)
+            _check_dead(state)
+            row = {"workspace_id": workspace_id, "seq": state.seq, "state": DISCARDED}
+            event = _dead_letter_event("MESSAGE_DISCARDED", state, MessageDiscardedPayload(state.id, state.seq))
+            return WriteSet(
+                None,
+                [("set_dead_letter", row)],
+                [event],
+                _notify_keys(self._org.active_workspace(workspace_id).org_id, state),
+            )
+
+        await self._store.run(self._inbox_command(workspace_id, decide))
+
+    def _load_dead_letter(self, workspace_id: str, activity_id: str) -> Generator[StepRequest, Any, DeliveryState]:
+        state = yield from load_delivery_state(activity_id)
+        if state is None or state.workspace_id != workspace_id or state.dead_state is None:
+            raise NotFound(what="dead letter")
+        return state
+
+    def _inbox_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
+        return Command(self._org.active_workspace(workspace_id).org_id, inbox_keys(workspace_id), decide)
+
+
+def _check_dead(state: DeliveryState) -> None:
+    if state.dead_state != DEAD:
+        raise NotADeadLetter(state=state.dead_state)
+
+
+def _notify_keys(org_id: str, state: DeliveryState) -> tuple[str, ...]:
+    return log_key(state.workspace_id), org_key(org_id), answer_key(state.id)
+
+
+def _dead_letter_event(name: str, state: DeliveryState, payload: msgspec.Struct) -> JournalEvent:
+    return JournalEvent(name, state.workspace_id, "message", state.id, 0, msgspec.json.encode(payload))
+
+
+def _write_only(writes: list[Statement]) -> CommandSteps[None]:
+    yield from ()
+    return WriteSet(None, writes)

@@ -1,0 +1,328 @@
+"""Decisions about pushes: what an agent's answer means, when to try again, what may go out, whose turn it is. Pure."""
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from molecule_core.common.errors import InvalidJson, JsonTooDeep
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import truncate_line
+from molecule_core.messages.delivery_state import (
+    BAD_ANSWER,
+    PERMANENT_CODES,
+    UNSURE,
+    AgentReply,
+    PushCandidate,
+    PushCapacity,
+    PushResult,
+    ReplyKind,
+)
+from molecule_core.messages.model import KIND_DELEGATION, REFUSED, UNREACHABLE
+from molecule_core.wire.protocols import strict_json
+from molecule_core.wire.protocols.a2a_response import get_member, message_parts, task_state_of, unwrap_result
+
+MAX_BACKOFF_SECONDS = 300
+# An agent that has no time and does not say until when; a heartbeat with a free slot ends this wait earlier.
+_BUSY_SECONDS = 30
+_BUSY_STATUSES = (429, 503)
+# These refusals pass: too slow, too early, too many.
+_TRANSIENT_STATUSES = (408, 425, 429)
+_SUCCESS, _REDIRECT, _CLIENT_ERROR, _SERVER_ERROR, _UNAVAILABLE = 200, 300, 400, 500, 503
+_JITTER_BITS = 20
+_MAX_QUOTED = 200
+# What an agent says of its failure is an error detail, which is so long at most.
+_MAX_DETAIL = 4096
+_DEFAULT_ERROR = "the agent answered with an error"
+_TOO_LARGE_PART = {
+    "kind": "text",
+    "text": "The answer is larger than a message may be. It stands whole under a2a/queue.",
+}
+
+
+def classify_response(status: int, headers: Mapping[str, str], body: bytes, *, max_depth: int) -> PushResult:
+    """What an agent's answer to a push means. Any JSON with 2xx is an answer, also a JSON-RPC error: the agent has the
+    message. An empty 2xx says that it took the message and has nothing to say."""
+    retry_after = _parse_seconds(headers.get("retry-after"))
+    if status in _BUSY_STATUSES:
+        code = UNREACHABLE if status == _UNAVAILABLE and _is_restarting(_decode_body(body, max_depth)[0]) else ""
+        return PushResult(busy=True, error=f"busy (HTTP {status})", retry_after=retry_after, code=code)
+    value, reason = _decode_body(body, max_depth)
+    if _is_busy_body(value):
+        return PushResult(busy=True, error="busy", retry_after=retry_after or _parse_seconds(value.get("retry_after")))
+    if _SUCCESS <= status < _REDIRECT:
+        if not body.strip():
+            return PushResult(answer="{}")
+        return PushResult(error=reason, code=BAD_ANSWER) if reason else PushResult(answer=body.decode())
+    refused = _is_rejection(status)
+    return PushResult(
+        error=f"HTTP {status}{_error_suffix(value)}", refused=refused, code=REFUSED if refused else UNREACHABLE
+    )
+
+
+def classify_failure(reason: str, *, sent: bool, status: int | None) -> PushResult:
+    """What it means that a push brought no usable answer: whether any of it was sent, and which status came with what
+    cannot be used (0: it was no HTTP; None: nothing came)."""
+    if status is None:
+        return PushResult(error=reason, code=UNSURE if sent else UNREACHABLE, sent=sent)
+    if _is_rejection(status):
+        return PushResult(error=reason, code=REFUSED)
+    return PushResult(error=reason, code=UNREACHABLE if status >= _CLIENT_ERROR else BAD_ANSWER)
+
+
+def _is_rejection(status: int) -> bool:
+    return _REDIRECT <= status < _SERVER_ERROR and status not in _TRANSIENT_STATUSES
+
+
+def _is_restarting(value: Any) -> bool:
+    """Whether an agent that has no time has none because it is not there yet."""
+    return isinstance(value, dict) and value.get("restarting") is True and not _is_busy_body(value)
+
+
+def _decode_body(body: bytes, max_depth: int) -> tuple[Any, str]:
+    try:
+        return strict_json.decode(body, max_depth=max_depth), ""
+    except (InvalidJson, JsonTooDeep) as error:
+        return None, f"its answer is no usable JSON: {error.text}"
+
+
+def _is_busy_body(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("busy") is True
+
+
+def _error_suffix(value: Any) -> str:
+    error = value.get("error") if isinstance(value, dict) else None
+    text = error.get("message") if isinstance(error, dict) else error
+    return f": {truncate_line(text, _MAX_QUOTED)}" if isinstance(text, str) and text else ""
+
+
+def _parse_seconds(value: Any) -> int | None:
+    """A number of seconds; the date that Retry-After may hold too is left alone."""
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_QUOTED else None
+    return None if number is None else min(max(1, number), MAX_BACKOFF_SECONDS)
+
+
+def busy_delay(result: PushResult) -> int:
+    """How long to leave an agent in peace that has no time."""
+    return result.retry_after or _BUSY_SECONDS
+
+
+def backoff_delay(attempts: int, bits: int) -> float:
+    """Seconds until the next try after so many failures: at least one, at most 2 to the power of the failures and at
+    most five minutes, and within that wherever the randomness (20 bits) says, so that many do not come at once."""
+    ceiling = min(MAX_BACKOFF_SECONDS, 1 << min(attempts, 16))
+    return 1 + (ceiling - 1) * bits / ((1 << _JITTER_BITS) - 1)
+
+
+def max_attempts(kind: str | None, result: PushResult, limits: Limits) -> int:
+    """How many failures of a message of some kind are too many, after one like this."""
+    if kind == KIND_DELEGATION:
+        return 1 if result.code in PERMANENT_CODES else limits.delegation_attempts
+    return limits.refused_attempts if result.refused else limits.delivery_attempts
+
+
+def retry_delay(
+    kind: str | None, attempts: int, result: PushResult, bits: int, limits: Limits, *, failure_counts: bool
+) -> float:
+    """Seconds until a message is pushed again after so many tries. A delegation is soon tried once more; a failure that
+    does not `count`, since its agent is silent, is waited out as with every other message."""
+    if is_busy_result(kind, result):
+        return busy_delay(result)
+    return (
+        limits.delegation_retry_seconds if kind == KIND_DELEGATION and failure_counts else backoff_delay(attempts, bits)
+    )
+
+
+def is_busy_result(kind: str | None, result: PushResult) -> bool:
+    """Whether an agent only has no time now, which is no failure. A delegation takes a restart for one."""
+    return result.busy and not (kind == KIND_DELEGATION and result.code)
+
+
+def counts_as_failure(kind: str | None, result: PushResult, *, failure_counts: bool) -> bool:
+    """Whether a push counts as failed. `counts`: whether failures of this agent do; of a delegation those that will not
+    pass do whatever is known of the agent."""
+    return not is_busy_result(kind, result) and (
+        failure_counts or (kind == KIND_DELEGATION and result.code in PERMANENT_CODES)
+    )
+
+
+def failure_text(result: PushResult) -> str:
+    """Why a delegation could not be pushed, in words."""
+    return "restarting (HTTP 503)" if result.busy and result.code else result.error or ""
+
+
+def jitter_bits() -> int:
+    """How many bits `back_off` takes."""
+    return _JITTER_BITS
+
+
+def to_candidate(row: Sequence[Any]) -> PushCandidate:
+    """A row of `push_head`."""
+    return PushCandidate(*row)
+
+
+def select_pushable(
+    candidates: list[PushCandidate], capacity: PushCapacity, now: int
+) -> tuple[list[PushCandidate], int | None]:
+    """Which of an agent's first messages may go out now, given in order; and when it is worth looking again: at the
+    next try of one that waits, or when a lease ends, since whoever holds it may be dead. What waits holds up those
+    behind it, so that the agent gets them in order."""
+    leases = [each.lease_until for each in candidates if each.next_at == 0 and each.lease_until > now]
+    free = capacity.max_concurrent - max(len(leases), capacity.active)
+    selected: list[PushCandidate] = []
+    for each in candidates:
+        if len(selected) >= min(free, capacity.max_new):
+            return selected, now if free > capacity.max_new > 0 else min(leases, default=None)
+        if each.next_at > now and not _can_skip_wait(each, capacity):
+            return selected, each.next_at
+        if each.next_at or each.lease_until <= now:
+            selected.append(each)
+    return selected, min(leases, default=None)
+
+
+def _can_skip_wait(candidate: PushCandidate, capacity: PushCapacity) -> bool:
+    return capacity.healthy_since >= candidate.noted_at or (
+        candidate.busy == 1 and capacity.free_since > candidate.noted_at
+    )
+
+
+def to_rpc_response(rpc_id: str | int | None, answer: str) -> bytes:
+    """What an agent answered, as the answer to the sender's request. What is no JSON-RPC becomes its result."""
+    try:
+        members = msgspec.json.decode(answer, type=dict[str, Raw])
+    except msgspec.ValidationError:
+        members = {}
+    members_kept = {name: members[name] for name in ("result", "error") if name in members}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": rpc_id, **(members_kept or {"result": Raw(answer.encode())})})
+
+
+def answer_error_text(answer: str) -> str | None:
+    """What an agent said went wrong, if its answer is a JSON-RPC error."""
+    error = get_member(msgspec.json.decode(answer), "error")
+    if error is None:
+        return None
+    message = get_member(error, "message")
+    text_said = truncate_line(message, _MAX_QUOTED) if isinstance(message, str) else ""
+    return text_said or _DEFAULT_ERROR
+
+
+# -- an agent's answer to a push ---------------------------------------------------------------------------------------
+
+
+def parse_delegation_reply(answer: str, limits: Limits) -> AgentReply:
+    """What an agent says with its answer to the push of a delegation. That it has it is never taken for its being done,
+    and neither is silence: only words or files, or a task that says of itself that it is completed."""
+    value = msgspec.json.decode(answer)
+    if _is_queued(value):
+        return AgentReply(ReplyKind.ACCEPTED)
+    state, error = task_state_of(unwrap_result(value)), get_member(value, "error")
+    if error not in (None, False, ""):
+        return AgentReply(ReplyKind.ERROR, _failure_message(error) or _DEFAULT_ERROR)
+    parts = _truncate_parts(message_parts(unwrap_result(value)), limits)
+    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    if state in _FAILED_STATES:
+        return AgentReply(ReplyKind.ERROR, truncate_line(text, _MAX_DETAIL) or f"its task has {_FAILED_STATES[state]}")
+    if state == "rejected":
+        return AgentReply(ReplyKind.DECLINED, text or "its task was rejected", tuple(parts))
+    if parts or state == "completed":
+        return AgentReply(ReplyKind.ANSWERED, text, tuple(parts or [{"kind": "text", "text": ""}]))
+    return AgentReply(ReplyKind.ACCEPTED)
+
+
+def parse_message_reply(answer: str, limits: Limits) -> AgentReply:
+    """What it says with its answer to the push of any other message. There all that it says is an answer, also of a
+    task that goes on: who asked reads it. Of an answer that is larger than a message it is said that it is."""
+    value = msgspec.json.decode(answer)
+    error, result = get_member(value, "error"), unwrap_result(value)
+    if error:
+        return AgentReply(ReplyKind.ERROR, _failure_message(error) or _DEFAULT_ERROR)
+    text_said, state = message_parts(result), task_state_of(result)
+    parts = tuple(_truncate_parts(text_said, limits) or ([_TOO_LARGE_PART] if text_said else []))
+    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    if state in _FAILED_STATES:
+        return AgentReply(ReplyKind.ERROR, text or f"its task has {_FAILED_STATES[state]}", parts)
+    if state == "rejected":
+        return AgentReply(ReplyKind.DECLINED, text or "its task was rejected", parts)
+    return AgentReply(ReplyKind.ANSWERED, text, parts) if parts else AgentReply(ReplyKind.ACCEPTED)
+
+
+def is_queued(answer: str) -> bool:
+    """Whether an agent says that it has not done it yet, by the shape of its answer: `status: queued`, `queued: true`,
+    or a task that has not ended."""
+    return _is_queued(msgspec.json.decode(answer))
+
+
+def task_state(answer: str) -> str | None:
+    """The state of the A2A task that an agent answers with, as A2A 0.3 spells it; None if it answers with none."""
+    return task_state_of(unwrap_result(msgspec.json.decode(answer)))
+
+
+_FAILED_STATES = {"failed": "failed", "canceled": "been canceled"}
+_FINAL_STATES = ("completed", "rejected", *_FAILED_STATES)
+
+
+def _is_queued(value: Any) -> bool:
+    result = unwrap_result(value)
+    if any(get_member(each, "queued") is True or get_member(each, "status") == "queued" for each in (value, result)):
+        return True
+    state = task_state_of(result)
+    return state is not None and state not in _FINAL_STATES
+
+
+def _failure_message(error: Any) -> str:
+    message = get_member(error, "message", error)
+    return truncate_line(message, _MAX_DETAIL) if isinstance(message, str) else ""
+
+
+def _truncate_parts(parts: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
+    """As much of it as a message may hold: the first parts and files, the beginning of the words; and of what is larger
+    than any message the words alone."""
+    kept_parts, files, bytes_left = list[dict[str, Any]](), 0, limits.text_bytes
+    for part in parts[: limits.parts]:
+        files += part["kind"] == "file"
+        if part["kind"] == "text":
+            whole = part["text"].encode()
+            if text := whole[:bytes_left].decode(errors="ignore"):
+                kept_parts.append({**part, "text": text})
+            bytes_left = max(0, bytes_left - len(whole))
+        elif part["kind"] == "data" or files <= limits.attachments:
+            kept_parts.append(part)
+    if len(msgspec.json.encode(kept_parts)) <= limits.body_bytes:
+        return kept_parts
+    return [{"kind": "text", "text": part["text"]} for part in kept_parts if part["kind"] == "text"]
+
+
+class FairScheduler:
+    """Who is next: organisations in turn, and in each its agents in turn, so that nobody's flood is others' wait."""
+
+    def __init__(self) -> None:
+        self._orgs: OrderedDict[str, deque[str]] = OrderedDict()
+        self._queued: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def __contains__(self, workspace_id: str) -> bool:
+        return workspace_id in self._queued
+
+    def enqueue(self, org_id: str, workspace_id: str) -> None:
+        """An agent stands in line, once."""
+        if workspace_id not in self._queued:
+            self._queued.add(workspace_id)
+            self._orgs.setdefault(org_id, deque()).append(workspace_id)
+
+    def next_target(self, full_orgs: "frozenset[str] | set[str]") -> tuple[str, str] | None:
+        """(organisation, workspace) of whose turn it is; `full` organisations have to wait."""
+        for org_id in list(self._orgs):
+            if org_id not in full_orgs:
+                queue = self._orgs[org_id]
+                workspace_id = queue.popleft()
+                self._queued.discard(workspace_id)
+                self._orgs.move_to_end(org_id)
+                if not queue:
+                    del self._orgs[org_id]
+                return org_id, workspace_id
+        return None

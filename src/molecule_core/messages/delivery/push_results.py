@@ -1,0 +1,351 @@
+"""What came of a push, as it is written down: the answer, the next try, the end; and for delegations what others hear.
+
+Above: `pushing`. Below: askers, letters, settling, turns. Nothing here touches the network. docs/delivery.md,
+docs/delegations.md.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.ids import IdGenerator, Randomness
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import truncate_line
+from molecule_core.messages import rules
+from molecule_core.messages.activities import insert_activity
+from molecule_core.messages.delivery import push_policy
+from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
+from molecule_core.messages.delivery.reply_waiters import InboxAnswer, ReplyWaiters
+from molecule_core.messages.delivery_log import Statement, record_ticks
+from molecule_core.messages.delivery_state import (
+    AGENT_ERROR,
+    UNSURE,
+    AgentReply,
+    DeliveryState,
+    PushAttempt,
+    PushResult,
+    ReplyKind,
+)
+from molecule_core.messages.events import (
+    AnswerContent,
+    ApprovalExplained,
+    DeliveryFailed,
+    MessageAnswered,
+    PushAccepted,
+    PushDeferred,
+    PushOutcomeUnknown,
+)
+from molecule_core.messages.files import attachments
+from molecule_core.messages.inbox.acks import (
+    ack_rows,
+    load_delivery_state,
+    load_inbox,
+    mark_letters_handled,
+    save_claim,
+)
+from molecule_core.messages.model import (
+    ACKED,
+    DEAD,
+    EXPIRED,
+    KIND_APPROVAL_DECISION,
+    KIND_APPROVAL_REQUEST,
+    KIND_PEER,
+    KIND_USER,
+    METHOD_NOTIFY,
+    REFUSED,
+    TYPE_SEND,
+    UNREACHABLE,
+    Activity,
+    InboxPosition,
+    InboxState,
+)
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.obligations.model import (
+    MessageChanges,
+    Obligation,
+    add_changes,
+    load_obligation,
+    undo_delivery,
+)
+from molecule_core.org.model import PUSH
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import CommandSteps, NextNumber, StepRequest, WriteSet
+from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
+from molecule_core.wire.protocols.a2a_response import part_as_text
+
+_SUMMARY_LENGTH = 80
+# Of an agent that says nothing, or has answered by its tools.
+_NO_REPLY = AgentReply(ReplyKind.ACCEPTED)
+
+
+class PushResultRecorder:
+    """Writes down what came of pushes."""
+
+    def __init__(
+        self,
+        org: OrgReader,
+        dead_letters: DeadLetterWriter,
+        reply_waiters: ReplyWaiters,
+        ledger: ObligationLedger,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        randomness: Randomness,
+        limits: Limits,
+    ) -> None:
+        self._org = org
+        self._dead_letters = dead_letters
+        self._reply_waiters = reply_waiters
+        self._ledger = ledger
+        self._clock = clock
+        self._ids = ids
+        self._randomness = randomness
+        self._limits = limits
+
+    def load_if_claimed(self, push: PushAttempt) -> Generator[StepRequest, Any, DeliveryState | None]:
+        """How a message stands, if this push still holds it: its lease may have ended, somebody else may have it."""
+        state = yield from load_delivery_state(push.activity_id)
+        workspace = self._org.workspace(push.workspace_id)
+        if state is None or workspace is None or workspace.removed:
+            return None
+        return state if state.acked_at is None and state.attempt == push.attempt else None
+
+    def record_message(
+        self, push: PushAttempt, result: PushResult, reply: AgentReply | None, failure_counts: bool
+    ) -> CommandSteps[None]:
+        """What came of the push of a message, if this push still holds it. `heard`: its agent's answer, read; `counts`:
+        whether a failure does."""
+        state = yield from self.load_if_claimed(push)
+        if state is None:
+            return WriteSet(None)
+        inbox = yield from load_inbox(push.workspace_id)
+        obligation = yield from load_obligation(push.workspace_id, push.seq)
+        # By its tools, before the push failed.
+        is_answered = obligation is not None and not obligation.is_open
+        if result.answer is not None or is_answered:
+            return (
+                yield from self._record_answer(
+                    push, state, inbox, obligation, result.answer or "{}", reply or _NO_REPLY
+                )
+            )
+        now = self._clock.now()
+        failures = state.failures + int(
+            push_policy.counts_as_failure(state.kind, result, failure_counts=failure_counts)
+        )
+        if state.expires_at is not None and state.expires_at <= now and not state.requeued:
+            return (yield from self._dead_letters.move_to_dead_letters(inbox, state, EXPIRED, result.error))
+        if failures >= push_policy.max_attempts(state.kind, result, self._limits):
+            reason = REFUSED if result.refused else UNREACHABLE
+            return (yield from self._dead_letters.move_to_dead_letters(inbox, state, reason, result.error))
+        return self._defer_push(push, state, result, failures, now, failure_counts=failure_counts)[0]
+
+    def _defer_push(
+        self,
+        push: PushAttempt,
+        state: DeliveryState,
+        result: PushResult,
+        failures: int,
+        now: int,
+        *,
+        failure_counts: bool,
+    ) -> tuple[WriteSet[None], int]:
+        """The message is pushed again, at the time that is returned too."""
+        # control: jitter-source
+        attempts, bits = failures if failure_counts else push.attempt, self._randomness.bits(push_policy.jitter_bits())
+        next_at = now + round(
+            push_policy.retry_delay(state.kind, attempts, result, bits, self._limits, failure_counts=failure_counts)
+            * SECOND
+        )
+        is_busy = push_policy.is_busy_result(state.kind, result)
+        push_columns = {"failures": failures, "next_at": next_at, "busy": int(is_busy), "noted_at": now}
+        answer_columns = {"last_error": result.error, "answer": None, "answered_at": None}
+        writes: list[Statement] = [
+            save_claim(push.workspace_id, push.seq, push.attempt, now, None),
+            ("save_push", {"workspace_id": push.workspace_id, "seq": push.seq, **push_columns, **answer_columns}),
+            ("wake_target", {"workspace_id": push.workspace_id, "due": next_at}),
+            *undo_delivery(push.workspace_id, push.seq),
+        ]
+        return WriteSet(None, writes, notify=(answer_key(push.activity_id), PUSHES_KEY)), next_at
+
+    def _record_answer(
+        self,
+        push: PushAttempt,
+        state: DeliveryState,
+        inbox: InboxState,
+        obligation: Obligation | None,
+        answer: str,
+        reply: AgentReply = _NO_REPLY,
+    ) -> CommandSteps[None]:
+        now = self._clock.now()
+        written = yield from self._finish_push(push, state, inbox, now, ACKED, answer=answer)
+        inserted: InboxAnswer | None = None
+        if state.kind == KIND_USER and reply.parts:
+            inserted = yield from self._insert_chat_message(state, reply, now)
+        elif obligation is not None and obligation.is_open and obligation.kind == KIND_PEER:
+            inserted = yield from self._reply_waiters.deliver_answer(obligation, reply)
+        if inserted is not None:
+            add_changes(written, inserted.changes)
+        return add_changes(
+            written, self._close_obligation(obligation, reply, None if inserted is None else inserted.id, now)
+        )
+
+    def _finish_push(
+        self,
+        push: PushAttempt,
+        state: DeliveryState,
+        inbox: InboxState,
+        now: int,
+        tick: str | None,
+        *,
+        answer: str | None = None,
+        error: str | None = None,
+        reason: str | None = None,
+    ) -> CommandSteps[None]:
+        """The message is not pushed any more: with what its agent answered, or why not."""
+        workspace_id, position = push.workspace_id, InboxPosition(state.seq, state.attempt, state.inbound_no)
+        regular, requeued_positions = ([], [position]) if state.requeued else ([position], [])
+        _, writes = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
+        records, events = (
+            ([], []) if tick is None else record_ticks(workspace_id, tick, rules.to_ranges([position]), now, reason)
+        )
+        push_columns = {"failures": state.failures, "next_at": 0, "busy": 0, "noted_at": now}
+        answer_columns = {"last_error": error or state.last_error, "answer": answer, "answered_at": answer and now}
+        row = {"workspace_id": workspace_id, "seq": push.seq, **push_columns, **answer_columns}
+        writes += [*mark_letters_handled(workspace_id, requeued_positions), *records, ("save_push", row)]
+        writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
+        notify = (
+            answer_key(state.id),
+            log_key(workspace_id),
+            org_key(self._org.active_workspace(workspace_id).org_id),
+            PUSHES_KEY,
+        )
+        return WriteSet(None, writes, events if tick == ACKED else [], notify)
+
+    def _close_obligation(
+        self, obligation: Obligation | None, reply: AgentReply, row_id: str | None, now: int
+    ) -> MessageChanges:
+        """What an agent's answer to a push does to what it owes: words, data and files answer it, an error or the word
+        that it will not declines it, and nothing leaves it open: such an agent has only said that it has the message.
+        `row_id`: where the answer stands, if it has a row."""
+        if obligation is None or not obligation.is_open or reply.kind is ReplyKind.ACCEPTED:
+            return MessageChanges([], [])
+        if obligation.kind == KIND_APPROVAL_REQUEST:  # no text is a decision; the time for it goes on
+            return MessageChanges([], [])
+        if obligation.kind == KIND_APPROVAL_DECISION and reply.parts:
+            if not reply.text:  # only words explain
+                return MessageChanges([], [])
+            domain_events = (ApprovalExplained(obligation.activity_id, obligation.seq, reply.text, now),)
+            return self._ledger.close_answered(obligation, now, None)._replace(domain_events=domain_events)
+        if reply.kind is ReplyKind.ANSWERED:
+            return self._ledger.close_answered(obligation, now, row_id)
+        return self._ledger.close_declined(obligation, now, reply.text, answer_id=row_id)
+
+    # -- delegations ---------------------------------------------------------------------------------------------------
+
+    def record_delegation(
+        self, push: PushAttempt, result: PushResult, reply: AgentReply | None, failure_counts: bool
+    ) -> CommandSteps[None]:
+        """The same of a message that carries a delegation: it never dies, but others hear what came of it. `heard`: its
+        agent's answer, read."""
+        state = yield from self.load_if_claimed(push)
+        if state is None:
+            return WriteSet(None)
+        inbox = yield from load_inbox(push.workspace_id)
+        obligation = yield from load_obligation(push.workspace_id, push.seq)
+        if obligation is not None and not obligation.is_open and (reply is None or obligation.answer_id is not None):
+            # It has ended, or the agent has answered by its tools: what it says besides, or that it failed, is nothing.
+            return (yield from self._record_answer(push, state, inbox, obligation, result.answer or "{}"))
+        now, error = self._clock.now(), push_policy.failure_text(result)
+        if reply is not None:
+            written = yield from self._finish_push(push, state, inbox, now, ACKED, answer=result.answer)
+            workspace = self._org.active_workspace(push.workspace_id)
+            parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
+            return add_changes(written, self._delegation_changes(push, state, obligation, reply, parts, now))
+        if result.code == UNSURE:
+            written = yield from self._finish_push(push, state, inbox, now, None, error=error)
+            written.domain_events.append(PushOutcomeUnknown(state.id, error, now))
+            return written
+        is_counted = push_policy.counts_as_failure(state.kind, result, failure_counts=failure_counts)
+        failures = state.failures + int(is_counted)
+        if is_counted and failures >= push_policy.max_attempts(state.kind, result, self._limits):
+            written = yield from self._finish_push(push, state, inbox, now, DEAD, error=error, reason=result.code)
+            written.domain_events.append(DeliveryFailed(state.id, result.code, error, now))
+            return written
+        written, next_at = self._defer_push(push, state, result, failures, now, failure_counts=failure_counts)
+        is_waiting = push_policy.is_busy_result(state.kind, result) or not failure_counts
+        written.domain_events.append(PushDeferred(state.id, is_waiting, error, next_at, now))
+        return written
+
+    def _delegation_changes(
+        self,
+        push: PushAttempt,
+        state: DeliveryState,
+        obligation: Obligation | None,
+        reply: AgentReply,
+        parts: list[dict[str, Any]],
+        now: int,
+    ) -> MessageChanges:
+        """What an agent's answer says of a delegation, and what it does to what the agent owes."""
+        if reply.kind is ReplyKind.ACCEPTED:
+            return MessageChanges([], [], domain_events=(PushAccepted(state.id, now),))
+        is_open = obligation is not None and obligation.is_open
+        if reply.kind is ReplyKind.ERROR:
+            closed = (
+                self._ledger.close_declined(obligation, now, reply.text)
+                if obligation is not None and is_open
+                else MessageChanges([], [])
+            )
+            return closed._replace(domain_events=(DeliveryFailed(state.id, AGENT_ERROR, reply.text, now),))
+        answer = AnswerContent(
+            id=self._ids.new(),
+            sender=f"workspace:{push.workspace_id}",
+            parts=parts,
+            text=reply.text,
+            dedupe_key=None,
+            content_hash=None,
+            context_id=state.context_id,
+        )
+        is_declined = reply.kind is ReplyKind.DECLINED
+        domain_event = MessageAnswered(state.id, answer, PUSH, declined=is_declined, acknowledged=True, at=now)
+        if obligation is None or not is_open:
+            return MessageChanges([], [], domain_events=(domain_event,))
+        if is_declined:
+            return self._ledger.close_declined(obligation, now, reply.text, answer_id=answer.id)._replace(
+                domain_events=(domain_event,)
+            )
+        return self._ledger.close_answered(obligation, now, answer.id)._replace(domain_events=(domain_event,))
+
+    def _insert_chat_message(
+        self, state: DeliveryState, reply: AgentReply, now: int
+    ) -> Generator[StepRequest, Any, InboxAnswer]:
+        """What an agent answers to a person belongs into their chat, as if the agent had written it there."""
+        workspace, activity_id = self._org.active_workspace(state.workspace_id), self._ids.new()
+        reply_parts = (_data_as_text(part) if part["kind"] == "data" else part for part in reply.parts)
+        parts = yield from attachments.replace_forbidden_files(reply_parts, workspace.org_id, workspace.id)
+        resolved = yield from attachments.resolve_files(parts, workspace.org_id, workspace.id)
+        body = rules.notice_body(activity_id, resolved.parts)
+        row = Activity(
+            id=activity_id,
+            org_id=workspace.org_id,
+            workspace_id=workspace.id,
+            seq=(yield NextNumber("last_seq", workspace.id)),
+            chat=1,
+            size=len(body),
+            activity_type=TYPE_SEND,
+            method=METHOD_NOTIFY,
+            source_id=workspace.id,
+            sender=f"workspace:{workspace.id}",
+            context_id=state.context_id or activity_id,
+            created_at=now,
+            summary=truncate_line(rules.text_of(parts), _SUMMARY_LENGTH),
+            request_body=body.decode(),
+            root_id=state.id,
+            cause_id=state.id,
+        )
+        written = insert_activity(None, row, "AGENT_MESSAGE", resolved.file_ids)
+        return InboxAnswer(row.id, MessageChanges(written.writes, written.events, written.notify))
+
+
+def _data_as_text(part: dict[str, Any]) -> dict[str, Any]:
+    """Data, as a chat can show it."""
+    return {"kind": "text", "text": part_as_text(part)}

@@ -1,0 +1,1 @@
+"""Files in messages: uploads, references and who may read them."""

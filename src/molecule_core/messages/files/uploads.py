@@ -1,0 +1,286 @@
+"""The only hand that changes files: takes them in, tells polling agents of them, forgets those that nobody mentions.
+
+Bytes first, rows after: a file is whole on the disk before its row is committed, and its row is gone before its bytes
+are. What a crash leaves in between is bytes without a row, which the next start removes.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.errors import CommunicationDenied, FileTooLarge, InvalidUpload, NotFound
+from molecule_core.common.ids import IdGenerator, id_timestamp
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import sanitize_file_name, truncate_line
+from molecule_core.messages import rules
+from molecule_core.messages.files.attachments import can_read_file, declared_mime_type, file_uri
+from molecule_core.messages.model import KIND_UPLOAD, TYPE_RECEIVE, UNMENTIONED_FILE_TIMER, Activity, Sender, StoredFile
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import may_talk
+from molecule_core.store.blob_store import BlobReader, BlobStore, BlobWriter
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    JournalEvent,
+    NextNumber,
+    ReadQuery,
+    StepRequest,
+    Store,
+    WriteSet,
+)
+from molecule_core.store.journal import log_key, org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+
+_SUMMARY_LENGTH = 80
+_HOUR = 3600 * SECOND
+# Ids that are looked up together when the folder is swept.
+_SWEEP_BATCH = 500
+
+
+class ReceivedFile(Struct, frozen=True):
+    """A file whose bytes have come, and what its sender says of it."""
+
+    id: str
+    name: str
+    mime_type: str
+    incoming: BlobWriter
+
+
+class FileWriter:
+    """Uploads, downloads, acks and the forgetting of files."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: BlobStore,
+        org: OrgReader,
+        messages: MessageWriter,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._org = org
+        self._messages = messages
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def open(self, *, exclusive: bool) -> None:
+        """Opens the folder and removes what no row speaks of: everything older than this start if this server is
+        `alone` with the folder, else what has been there longer than any upload lasts. Raises BadSettings."""
+        self._blobs.open()
+        cutoff = self._clock.now() - (0 if exclusive else self._limits.upload_hours * _HOUR)
+        ids = [each for each in await self._blobs.list_ids() if id_timestamp(each) < cutoff]
+        for first in range(0, len(ids), _SWEEP_BATCH):
+            batch = ids[first : first + _SWEEP_BATCH]
+            queries: list[Params] = [{"id": each, "reader_id": ""} for each in batch]
+            known = await self._store.rows_of_each("file", queries)
+            for file_id, rows in zip(batch, known, strict=True):
+                if not rows:
+                    await self._blobs.remove(file_id)
+
+    def close(self) -> None:
+        """Finishes what was begun."""
+        self._blobs.close()
+
+    # -- in ------------------------------------------------------------------------------------------------------------
+
+    def begin_upload(self, workspace_id: str, sender: Sender) -> "Upload":
+        """Files for a workspace, from a person, itself or a peer. Raises NotFound, WorkspaceRemoved, MayNotTalk."""
+        self._check_may_upload(workspace_id, sender)
+        return Upload(self, self._blobs, self._ids, workspace_id, sender, self._limits)
+
+    def _check_may_upload(self, workspace_id: str, sender: Sender) -> None:
+        target = self._org.active_workspace(workspace_id)
+        if sender.workspace_id is not None and not may_talk(
+            self._org, self._org.active_workspace(sender.workspace_id), target
+        ):
+            raise CommunicationDenied
+
+    async def save_files(self, workspace_id: str, sender: Sender, received: list[ReceivedFile]) -> list[StoredFile]:
+        """Files that are on the disk become known, all or none; a polling agent is told of those that others sent it.
+
+        Raises NotFound, WorkspaceRemoved, MayNotTalk, InboxFull."""
+        target = self._org.active_workspace(workspace_id)
+
+        def decide() -> CommandSteps[list[StoredFile]]:
+            self._check_may_upload(workspace_id, sender)
+            is_notified = target.delivery_mode == "poll" and sender.workspace_id != workspace_id
+            files, writes, events = [], list[tuple[str, Params]](), []
+            for each in received:
+                now = self._clock.now()
+                file = StoredFile(
+                    id=each.id,
+                    org_id=target.org_id,
+                    workspace_id=workspace_id,
+                    uploaded_by=sender.key,
+                    name=each.name,
+                    mime_type=each.mime_type,
+                    size=each.incoming.size,
+                    sha256=each.incoming.sha256,
+                    activity_id=self._ids.new() if is_notified else None,
+                    created_at=now,
+                )
+                if is_notified:
+                    activity = yield from self._upload_activity(file, sender)
+                    writes.append(("insert_activity", activity))
+                    events.append(JournalEvent("ACTIVITY_LOGGED", workspace_id, "activity", activity.id, at=now))
+                due = now + self._limits.upload_hours * _HOUR
+                writes += [("insert_file", file), set_timer(UNMENTIONED_FILE_TIMER, f"{target.org_id}/{file.id}", due)]
+                files.append(file)
+            notify = (TIMERS_KEY, log_key(workspace_id), org_key(target.org_id)) if is_notified else (TIMERS_KEY,)
+            return WriteSet(files, writes, events, notify)
+
+        return await self._store.run(Command(target.org_id, (), decide))
+
+    def _upload_activity(self, file: StoredFile, sender: Sender) -> Generator[StepRequest, Any, Activity]:
+        """The row that tells a polling agent of a file, before any message mentions it."""
+        body = _upload_body(file, sender)
+        inbound_no = yield from self._messages.reserve_inbound_no(file.workspace_id)
+        return Activity(
+            id=file.activity_id or file.id,
+            org_id=file.org_id,
+            workspace_id=file.workspace_id,
+            seq=(yield NextNumber("last_seq", file.workspace_id)),
+            inbound_no=inbound_no,
+            size=len(body),
+            activity_type=TYPE_RECEIVE,
+            method=KIND_UPLOAD,
+            kind=KIND_UPLOAD,
+            intent="inform",
+            source_id=sender.workspace_id,
+            target_id=file.workspace_id,
+            user_id=sender.user_id,
+            sender=sender.key,
+            context_id=file.id,
+            created_at=file.created_at,
+            summary=truncate_line(file.name, _SUMMARY_LENGTH),
+            request_body=body.decode(),
+        )
+
+    # -- out -----------------------------------------------------------------------------------------------------------
+
+    async def read_file(self, workspace_id: str, file_id: str, reader_id: str | None) -> tuple[StoredFile, BlobReader]:
+        """A file and its bytes, for a workspace or (None) a person of its organisation.
+
+        Raises NotFound: it is not there, or not for this reader; which of them is not said."""
+        rows = await self._store.rows("file", {"id": file_id, "reader_id": reader_id or ""})
+        file = StoredFile(*rows[0][:-1]) if rows else None
+        if file is None or file.workspace_id != workspace_id:
+            raise NotFound(what="file")
+        if not can_read_file(file, reader_id, was_sent=bool(rows[0][-1])):
+            raise NotFound(what="file")
+        return file, await self._blobs.open_reader(file.id, file.size)
+
+    async def ack_file(self, workspace_id: str, file_id: str) -> None:
+        """The agent of a workspace has taken a file that it was told of; saying so again changes nothing.
+
+        Raises NotFound, WorkspaceRemoved."""
+
+        def decide() -> CommandSteps[None]:
+            rows = yield ReadQuery("file", {"id": file_id, "reader_id": ""})
+            file = StoredFile(*rows[0][:-1]) if rows else None
+            if file is None or file.workspace_id != workspace_id or file.activity_id is None:
+                raise NotFound(what="file")
+            if file.acked_at is not None:
+                return WriteSet(None)
+            return WriteSet(None, [("ack_file", {"id": file_id, "acked_at": self._clock.now()})])
+
+        await self._store.run(Command(self._org.active_workspace(workspace_id).org_id, (("file", file_id),), decide))
+
+    # -- forgetting ----------------------------------------------------------------------------------------------------
+
+    async def delete_if_unmentioned(self, key: str) -> None:
+        """A file has had its time: it is forgotten unless a message mentions it."""
+        org_id, file_id = key.split("/")
+
+        def decide() -> CommandSteps[bool]:
+            mentions = yield ReadQuery("file_is_mentioned", {"file_id": file_id})
+            timer_cancel = cancel_timer(UNMENTIONED_FILE_TIMER, key)
+            if mentions:
+                return WriteSet(False, [timer_cancel])
+            return WriteSet(True, [timer_cancel, ("delete_file", {"id": file_id})])
+
+        if await self._store.run(Command(org_id, (("file", file_id),), decide)):
+            await self._blobs.remove(file_id)
+
+
+class Upload:
+    """One request's files while they come. Either all of them are kept, or nothing of them stays."""
+
+    def __init__(
+        self, files: FileWriter, blobs: BlobStore, ids: IdGenerator, workspace_id: str, sender: Sender, limits: Limits
+    ) -> None:
+        self._files = files
+        self._blobs = blobs
+        self._ids = ids
+        self._workspace_id = workspace_id
+        self._sender = sender
+        self._limits = limits
+        self._received: list[ReceivedFile] = []
+
+    async def start_file(self, name: str, mime_type: str | None) -> None:
+        """The next file begins. Raises InvalidUpload, NoRoom, FilesUnavailable."""
+        if len(self._received) >= self._limits.attachments:
+            raise InvalidUpload(reason=f"it brings more than {self._limits.attachments} files")
+        file_id = self._ids.new()
+        cleaned = sanitize_file_name(name, self._limits.file_name_bytes)
+        incoming = await self._blobs.open_writer(file_id)
+        self._received.append(ReceivedFile(file_id, cleaned, declared_mime_type(mime_type), incoming))
+
+    async def write(self, data: bytes) -> None:
+        """More of it. Raises FileTooLarge, NoRoom, FilesUnavailable."""
+        incoming = self._received[-1].incoming
+        if incoming.size + len(data) > self._limits.attachment_bytes:
+            raise FileTooLarge(limit=self._limits.attachment_bytes)
+        await incoming.write(data)
+
+    async def commit(self) -> list[StoredFile]:
+        """All has come. Raises InvalidUpload, NoRoom, FilesUnavailable, and what `record` raises."""
+        if not self._received:
+            raise InvalidUpload(reason="there is no file in it")
+        for each in self._received:
+            await each.incoming.commit()  # control: file-before-row
+        received, self._received = self._received, []
+        try:
+            return await self._files.save_files(self._workspace_id, self._sender, received)
+        except rules.NO_EFFECT_ERRORS:  # after any other end the rows may be there: their bytes must not be missing
+            self._received = received
+            raise
+
+    async def abort(self) -> None:
+        """Nothing of it stays, but for what has been kept."""
+        received, self._received = self._received, []
+        if received:
+            aborting = asyncio.gather(*(each.incoming.discard() for each in received), return_exceptions=True)
+            await asyncio.shield(aborting)  # whoever waits may be given up; what was begun is finished
+
+
+def to_file_part(file: StoredFile) -> dict[str, Any]:
+    """A file as its uploader is told of it, and as a part of a message holds it."""
+    return {"uri": file_uri(file), "name": file.name, "mimeType": file.mime_type, "size": file.size}
+
+
+def _upload_body(file: StoredFile, sender: Sender) -> bytes:
+    """The body of the row that tells of a file: a message with one part, and beside it the members that older runtimes
+    read."""
+    part = {"kind": "file", "file": to_file_part(file)}
+    metadata = {"kind": KIND_UPLOAD, "intent": "inform"}
+    message = {
+        "kind": "message",
+        "role": "user",
+        "messageId": file.activity_id,
+        "parts": [part],
+        "metadata": metadata,
+    }
+    params = {"message": message, "metadata": rules.identity_of(sender)}
+    return msgspec.json.encode({"method": KIND_UPLOAD, "params": params, "file_id": file.id, **to_file_part(file)})

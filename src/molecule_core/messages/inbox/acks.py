@@ -1,0 +1,289 @@
+"""Settling: what is handled and does not come again; one machine for agents that poll and for the server that pushes.
+
+Above: handing, letters, pushing, replies and silence of this slice. Below: obligations, rules, store.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from msgspec.structs import asdict, replace
+
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import NotFound
+from molecule_core.messages import rules
+from molecule_core.messages.delivery_log import Statement, record_ticks
+from molecule_core.messages.delivery_state import DeliveryState
+from molecule_core.messages.model import (
+    ACKED,
+    HANDLED,
+    TYPE_RECEIVE,
+    ActivityFilters,
+    InboxClaim,
+    InboxPosition,
+    InboxRange,
+    InboxState,
+)
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.org.model import PUSH
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, T, WriteSet
+from molecule_core.store.journal import org_key
+
+# Rows looked at in one read while the floor of an inbox moves up.
+_FLOOR_BATCH = 256
+
+
+class InboxAcks:
+    """Settles messages."""
+
+    def __init__(self, store: Store, org: OrgReader, ledger: ObligationLedger, *, clock: Clock) -> None:
+        self._store = store
+        self._org = org
+        self._ledger = ledger
+        self._clock = clock
+
+    async def ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> int:
+        """All messages up to a number are handled; returns how far the inbox is handled, never less than before. Of the
+        dead letters that wait again these are the ones that were handed out, with no later attempt than is named. An
+        attempt that never was counts as the last that was.
+
+        Raises StaleAttempt if an attempt is named and one of the others was handed out again since."""
+        return await self._store.run(
+            self._inbox_command(workspace_id, lambda: self._decide_ack_up_to(workspace_id, seq, attempt))
+        )
+
+    def _decide_ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> CommandSteps[int]:
+        inbox = yield from load_inbox(workspace_id)
+        # What is there, not what other commands of this group have just taken numbers for: nobody has handled that.
+        last_rows = yield ReadQuery("last_seq", {"key": workspace_id})
+        seq, now, released = min(seq, last_rows[0][0] or 0), self._clock.now(), list[int]()
+
+        def is_covered(claim: InboxClaim) -> bool:
+            if claim.seq > seq or claim.lease_until == 0 or (attempt is not None and attempt < claim.attempt):
+                return False
+            if claim.is_released(now):
+                released.append(claim.seq)
+            return True
+
+        requeued_positions = yield from find_requeued(workspace_id, inbox, is_covered)
+        if seq <= inbox.acked_seq:
+            return (yield from self._ack_positions(workspace_id, inbox, [], requeued_positions, released=released))
+        rows = yield ReadQuery("handouts_upto", {"workspace_id": workspace_id, "seq": seq})
+        claims = [InboxClaim(*row) for row in rows if row[0] > inbox.acked_seq]
+        if attempt is not None:
+            for each in claims:
+                if not each.is_passable:
+                    rules.check_attempt(each, attempt)
+        last = yield ReadQuery("last_inbound_upto", {"workspace_id": workspace_id, "seq": seq})
+        acked_no = last[0][1] if last else inbox.acked_no
+        passable = sum(each.is_passable for each in claims)
+        updated_inbox = replace(inbox, acked_seq=seq, acked_no=acked_no, acked_above=inbox.acked_above - passable)
+        # Senders are told of no hand-over that never was, whatever is named.
+        events = min(attempt or 0, max((each.attempt for each in claims), default=0))
+        bounds = InboxPosition(inbox.acked_seq + 1, events, inbox.acked_no + 1), InboxPosition(seq, events, acked_no)
+        was_claimed = acked_no - inbox.acked_no <= len(claims)
+        if was_claimed:  # else all of the range is looked at; what waits again is passed only where it is meant
+            released += [each.seq for each in claims if not each.requeued and each.is_released(now)]
+        span = InboxRange(*bounds)
+        return (
+            yield from self._ack_positions(
+                workspace_id, updated_inbox, [], requeued_positions, span, was_claimed=was_claimed, released=released
+            )
+        )
+
+    async def ack_message(self, workspace_id: str, activity_id: str, attempt: int | None) -> int:
+        """One message is handled; returns how far the inbox is handled without a gap.
+
+        Raises NotFound, AttemptMissing, StaleAttempt, InvalidField."""
+
+        def decide() -> CommandSteps[int]:
+            positions = yield ReadQuery("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+            if not positions or positions[0][1] is None:
+                raise NotFound(what="message")
+            inbox, claim, is_handled = yield from load_inbox_entry(workspace_id, positions[0][0])
+            if is_handled:
+                return WriteSet(inbox.acked_seq)
+            rules.check_exact_attempt(claim, attempt)
+            return (yield from self._ack_single(workspace_id, inbox, claim, *positions[0][:2]))
+
+        return await self._store.run(self._inbox_command(workspace_id, decide))
+
+    def ack_answered(self, workspace_id: str, seq: int, inbound_no: int) -> CommandSteps[int]:
+        """The message at a place of the inbox is answered, and so handled, whatever its attempt is. A push that is
+        under way is left to its own end."""
+        inbox, claim, is_handled = yield from load_inbox_entry(workspace_id, seq)
+        is_pushed = claim is not None and claim.lease_until > self._clock.now()
+        if is_handled or (is_pushed and self._org.active_workspace(workspace_id).delivery_mode == PUSH):
+            return WriteSet(inbox.acked_seq)
+        return (yield from self._ack_single(workspace_id, inbox, claim, seq, inbound_no))
+
+    def _ack_single(
+        self, workspace_id: str, inbox: InboxState, claim: InboxClaim | None, seq: int, inbound_no: int
+    ) -> CommandSteps[int]:
+        position = InboxPosition(seq, claim.attempt if claim else 0, inbound_no)
+        regular, requeued_positions = ([], [position]) if claim is not None and claim.requeued else ([position], [])
+        released = [seq] if claim is not None and claim.is_released(self._clock.now()) else []
+        return (yield from self._ack_positions(workspace_id, inbox, regular, requeued_positions, released=released))
+
+    async def ack_cursor(self, workspace_id: str, seq: int, filters: ActivityFilters) -> int:
+        """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
+        inbox = await self._load_inbox(workspace_id)
+        excludes_inbox = filters.activity_type not in (None, TYPE_RECEIVE)
+        if inbox.acked_seq >= seq or excludes_inbox:
+            return inbox.acked_seq
+        if filters.is_whole_inbox:
+            return await self.ack_up_to(workspace_id, seq, None)
+
+        def decide() -> CommandSteps[int]:
+            inbox = yield from load_inbox(workspace_id)
+            query = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "seq": seq}
+            open_rows = yield ReadQuery("unhandled_upto", {**query, **asdict(filters)})
+            positions, now = [InboxPosition(*row[:-1]) for row in open_rows], self._clock.now()
+            released = [
+                each.seq for each, row in zip(positions, open_rows, strict=True) if each.attempt and row[-1] <= now
+            ]
+            return (yield from self._ack_positions(workspace_id, inbox, positions, [], released=released))
+
+        return await self._store.run(self._inbox_command(workspace_id, decide))
+
+    def _ack_positions(
+        self,
+        workspace_id: str,
+        inbox: InboxState,
+        regular: list[InboxPosition],
+        requeued_positions: list[InboxPosition],
+        acked_range: InboxRange | None = None,
+        *,
+        was_claimed: bool = True,
+        released: Iterable[int] = (),
+    ) -> CommandSteps[int]:
+        """Settles single rows, and what lay below a floor that has risen already (`passed`). What was not claimed
+        before was handed over without a claim: it is owed an answer from now on. So is what was claimed and `let_go`:
+        if it was given back, nobody watches for its answer yet."""
+        now, workspace = self._clock.now(), self._org.active_workspace(workspace_id)
+        spans = [
+            *rules.to_ranges(regular),
+            *rules.to_ranges(requeued_positions),
+            *([acked_range] if acked_range is not None else []),
+        ]
+        if not spans:
+            return WriteSet(inbox.acked_seq)
+        unclaimed = [*(each.seq for each in (*regular, *requeued_positions) if each.attempt == 0), *released]
+        ranges = [(seq - 1, seq) for seq in unclaimed]
+        if acked_range is not None and not was_claimed:
+            ranges.append((acked_range.first.seq - 1, acked_range.last.seq))
+        obligation_changes, domain_events = (
+            self._ledger.open_for_ranges(workspace, ranges, now),
+            (yield from self._ledger.delegation_events(workspace, ranges, now)),
+        )
+        floor, writes = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
+        records, events = record_ticks(
+            workspace_id, ACKED, [span for span in spans if span.first.inbound_no <= span.last.inbound_no], now
+        )
+        writes += [*mark_letters_handled(workspace_id, requeued_positions), *records, *obligation_changes.writes]
+        notify = (org_key(workspace.org_id), *obligation_changes.notify)
+        return WriteSet(
+            floor.acked_seq, writes, events, notify, obligation_changes.after_commit, domain_events=[*domain_events]
+        )  # control: ack-kept
+
+    async def _load_inbox(self, workspace_id: str) -> InboxState:
+        rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
+        return InboxState(*rows[0]) if rows else InboxState()
+
+    def _inbox_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
+        def decide_if_active() -> CommandSteps[T]:
+            self._org.active_workspace(workspace_id)  # another process may have removed it: memory knows under the lock
+            return (yield from decide())
+
+        return Command(self._org.active_workspace(workspace_id).org_id, inbox_keys(workspace_id), decide_if_active)
+
+
+# -- steps that the other hands of this slice take too -----------------------------------------------------------------
+
+
+def inbox_keys(workspace_id: str) -> tuple[tuple[str, str]]:
+    """The keys of a command that changes an inbox."""
+    return (("inbox", workspace_id),)
+
+
+def load_inbox(workspace_id: str) -> Generator[StepRequest, Any, InboxState]:
+    """How far an inbox is handled."""
+    rows = yield ReadQuery("inbox_state", {"workspace_id": workspace_id})
+    return InboxState(*rows[0]) if rows else InboxState()
+
+
+def load_delivery_state(activity_id: str) -> Generator[StepRequest, Any, DeliveryState | None]:
+    """How the delivery of a message stands."""
+    rows = yield ReadQuery("message_state", {"id": activity_id})
+    return DeliveryState(*rows[0]) if rows else None
+
+
+def load_inbox_entry(
+    workspace_id: str, seq: int
+) -> Generator[StepRequest, Any, tuple[InboxState, InboxClaim | None, bool]]:
+    """How an inbox is handled, how one of its rows is held, and whether that one is handled."""
+    inbox = yield from load_inbox(workspace_id)
+    records = yield ReadQuery("handout", {"workspace_id": workspace_id, "seq": seq})
+    claim = InboxClaim(*records[0]) if records else None
+    is_passed = seq <= inbox.acked_seq or (claim is not None and claim.acked_at is not None)
+    return inbox, claim, is_passed and not (claim is not None and claim.requeued)
+
+
+def find_requeued(
+    workspace_id: str, inbox: InboxState, is_selected: Callable[[InboxClaim], bool]
+) -> Generator[StepRequest, Any, list[InboxPosition]]:
+    """Those dead letters that wait again and that are meant."""
+    if not inbox.requeued:
+        return []
+    rows = yield ReadQuery("requeued_handouts", {"workspace_id": workspace_id})
+    return [InboxPosition(row[0], row[1], row[-1]) for row in rows if is_selected(InboxClaim(*row[:-1]))]
+
+
+def ack_rows(
+    workspace_id: str,
+    inbox: InboxState,
+    regular: list[InboxPosition],
+    requeued_positions: list[InboxPosition],
+    now: int,
+) -> Generator[StepRequest, Any, tuple[InboxState, list[Statement]]]:
+    """Single rows need not be handed out any more: `again` those that waited again. Moves the floor if a gap closed."""
+    above, requeued = inbox.acked_above + len(regular), inbox.requeued - len(requeued_positions)
+    updated_inbox = replace(inbox, acked_above=above, requeued=requeued)
+    floor = yield from _advance_floor(workspace_id, updated_inbox, frozenset(each.seq for each in regular))
+    row = {"workspace_id": workspace_id}
+    freed: list[Statement] = [("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions]
+    claim_writes = [
+        save_claim(workspace_id, each.seq, each.attempt, 0, now) for each in regular if each.seq > floor.acked_seq
+    ]
+    forget_write: Statement = ("forget_handouts", {**row, "seq": floor.acked_seq})
+    return floor, [*freed, save_inbox(workspace_id, floor), forget_write, *claim_writes]
+
+
+def _advance_floor(
+    workspace_id: str, inbox: InboxState, just_acked: frozenset[int]
+) -> Generator[StepRequest, Any, InboxState]:
+    """Moves the floor up over everything that is handled without a gap."""
+    while inbox.acked_above > 0:
+        query = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "count": _FLOOR_BATCH}
+        rows = yield ReadQuery("handled_behind", query)
+        inbox, absorbed = rules.advance_floor(inbox, [(seq, bool(done) or seq in just_acked) for seq, done in rows])
+        if absorbed < _FLOOR_BATCH:
+            break
+    return inbox
+
+
+def save_inbox(workspace_id: str, inbox: InboxState) -> Statement:
+    """An inbox is handled so far."""
+    return "save_inbox", {"workspace_id": workspace_id, **asdict(inbox)}
+
+
+def save_claim(workspace_id: str, seq: int, attempt: int, lease_until: int, acked_at: int | None) -> Statement:
+    """A row is handed out, or handled."""
+    row = {"seq": seq, "attempt": attempt, "lease_until": lease_until, "acked_at": acked_at}
+    return "save_handout", {"workspace_id": workspace_id, **row}
+
+
+def mark_letters_handled(workspace_id: str, requeued_positions: Iterable[InboxPosition]) -> list[Statement]:
+    """Dead letters that waited again are handled."""
+    row = {"workspace_id": workspace_id, "state": HANDLED}
+    return [("set_dead_letter", {**row, "seq": each.seq}) for each in requeued_positions]

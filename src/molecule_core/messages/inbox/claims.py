@@ -1,0 +1,300 @@
+"""Handing out: claims, and readers by cursor; what agents that poll get, and when.
+
+Above: the edges. Below: settling, obligations, reader, rules, store.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from molecule_core.common import crash_points
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.limits import Limits
+from molecule_core.messages import rules
+from molecule_core.messages.delivery_log import Statement, record_ticks
+from molecule_core.messages.inbox.acks import InboxAcks, find_requeued, load_inbox, save_claim
+from molecule_core.messages.model import (
+    DELIVERED,
+    INTENT_REQUEST,
+    ActivityFilters,
+    ActivityPageRow,
+    InboxClaim,
+    InboxPosition,
+    InboxState,
+)
+from molecule_core.messages.obligations.instructions import InstructionOptions
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.reader import MessageReader, split_requeued_page
+from molecule_core.org.model import WorkspaceStatus
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Store, WriteSet
+from molecule_core.store.journal import log_key, org_key
+from molecule_core.store.wakeups import Notifier, Poll
+
+
+class InboxClaims(InboxAcks):
+    """Hands out messages."""
+
+    def __init__(
+        self,
+        store: Store,
+        org: OrgReader,
+        wakeups: Notifier,
+        reader: MessageReader,
+        ledger: ObligationLedger,
+        *,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        super().__init__(store, org, ledger, clock=clock)
+        self._wakeups = wakeups
+        self._reader = reader
+        self._limits = limits
+
+    # -- claims --------------------------------------------------------------------------------------------------------
+
+    async def claim(
+        self,
+        workspace_id: str,
+        *,
+        lease_seconds: int,
+        count: int,
+        wait: float = 0,
+        options: InstructionOptions | None = None,
+    ) -> list[ActivityPageRow]:
+        """Hands out messages that nobody holds and nobody handled, oldest first, each with its attempt; waits so many
+        seconds for a first one. Not handled within the lease, each comes again with the next attempt. `wish`: its
+        agent is told how to answer; None: it is not, or would not see it."""
+        decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options)
+
+        async def look() -> Poll[list[ActivityPageRow]]:
+            workspace = self._org.active_workspace(workspace_id)  # it may have been removed while we waited
+            if workspace.status is WorkspaceStatus.PAUSED or await self._is_fully_acked(workspace_id):
+                return Poll(None)
+            rows = await self._store.run(self._inbox_command(workspace_id, decide))
+            crash_points.mark_reached("claim.decided")
+            return Poll(rows or None, next_poll_in=None if rows else await self._seconds_to_lease_end(workspace_id))
+
+        if wait <= 0:
+            return (await look()).result or []
+        return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []  # control: mail-wait
+
+    async def _is_fully_acked(self, workspace_id: str) -> bool:
+        """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
+        highest = self._store.last_known_number("last_inbound", workspace_id)
+        if highest is None:
+            return False
+        inbox = await self._load_inbox(workspace_id)
+        return inbox.acked_no + inbox.acked_above >= highest and not inbox.requeued
+
+    def _decide_claim(
+        self, workspace_id: str, lease_seconds: int, count: int, options: InstructionOptions | None
+    ) -> CommandSteps[list[ActivityPageRow]]:
+        workspace, now = self._org.active_workspace(workspace_id), self._clock.now()
+        if workspace.status is WorkspaceStatus.PAUSED:
+            return WriteSet([])
+        inbox = yield from load_inbox(workspace_id)
+        cursor = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now}
+        page = {"count": count, "page_bytes": self._limits.page_bytes}
+        raw_rows = (yield ReadQuery("requeued_rows", {**cursor, **page})) if inbox.requeued else []
+        rows, page_bytes = split_requeued_page(raw_rows, self._limits.page_bytes)
+        if len(rows) < count and page_bytes > 0:
+            page = {"count": count - len(rows), "page_bytes": page_bytes}
+            rows += [ActivityPageRow(*row) for row in (yield ReadQuery("claimable", {**cursor, **page}))]
+        if not rows:
+            return WriteSet([])
+        positions = [InboxPosition(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
+        lease_until = now + lease_seconds * SECOND
+        writes = [save_claim(workspace_id, seq, attempt, lease_until, None) for seq, attempt, _ in positions]
+        rows, obligation_changes = yield from self._ledger.deliver_with_instructions(workspace, rows, now, options)
+        records, events = record_ticks(workspace_id, DELIVERED, rules.to_ranges(positions), now)
+        writes += [*records, *obligation_changes.writes]
+        notify = (org_key(workspace.org_id), *obligation_changes.notify)
+        return WriteSet(
+            rows,
+            writes,
+            events,
+            notify,
+            obligation_changes.after_commit,
+            domain_events=[*obligation_changes.domain_events],
+        )  # control: claim-kept
+
+    async def _seconds_to_lease_end(self, workspace_id: str) -> float | None:
+        """Seconds until the first lease of a workspace ends; None if it has none."""
+        lease_end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
+        return None if lease_end is None else max(0.0, (lease_end - self._clock.now()) / SECOND)
+
+    # -- readers by cursor ---------------------------------------------------------------------------------------------
+
+    async def read_after_cursor(
+        self, workspace_id: str, seq: int, filters: ActivityFilters, count: int, *, wait: float = 0
+    ) -> list[ActivityPageRow]:
+        """What an agent gets that keeps a cursor: says that all up to there is handled, and reads on. Dead letters that
+        wait again come first, and again until the cursor has moved past them; those that are dead do not come."""
+        cached_inbox: InboxState | None = await self._load_inbox(workspace_id)
+        if cached_inbox is not None and cached_inbox.acked_seq < seq:
+            await self.ack_cursor(workspace_id, seq, filters)
+            cached_inbox = await self._load_inbox(workspace_id)
+        start = (
+            await self._resume_position(workspace_id, seq, cached_inbox or InboxState())
+            if filters.is_whole_inbox
+            else seq
+        )
+        if cached_inbox is not None and cached_inbox.requeued and filters.is_whole_inbox:
+            await self._store.run(
+                self._inbox_command(workspace_id, partial(self._ack_passed_requeued, workspace_id, seq, start))
+            )
+
+        async def find_rows() -> list[ActivityPageRow]:
+            nonlocal cached_inbox
+            inbox, cached_inbox = cached_inbox or await self._load_inbox(workspace_id), None
+            requeued_rows, page_bytes = list[ActivityPageRow](), self._limits.page_bytes
+            if inbox.requeued and filters.is_whole_inbox:
+                decide = partial(self._deliver_requeued, workspace_id, start, count)
+                requeued_rows, page_bytes = await self._store.run(self._inbox_command(workspace_id, decide))
+            remaining = count - len(requeued_rows) if page_bytes > 0 else 0
+            if not remaining:
+                return requeued_rows
+            has_dead = inbox.dead > 0  # whose inbox has none is not asked for each row
+            rows = await self._reader.list_after(
+                workspace_id, start, filters, remaining, page_bytes=page_bytes, skip_dead=has_dead
+            )
+            return [*requeued_rows, *rows]
+
+        return await self._deliver_found(workspace_id, find_rows, wait)
+
+    async def read_latest(
+        self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0
+    ) -> list[ActivityPageRow]:
+        """What an agent gets that will keep a cursor and has none yet: the newest messages, newest first, less those
+        that are dead. A look back, at one peer or before a time, is history: it tells all, and hands nothing over to an
+        agent that is paused."""
+        if filters.peer_id is not None or filters.before is not None:
+            rows = await self._reader.list_newest(workspace_id, filters, count, wait=wait)
+            return rows if self._is_paused(workspace_id) else await self.mark_delivered(workspace_id, rows)
+
+        async def find_rows() -> list[ActivityPageRow]:
+            inbox = await self._load_inbox(workspace_id)
+            return await self._reader.list_newest(workspace_id, filters, count, skip_dead=inbox.dead > 0)
+
+        return await self._deliver_found(workspace_id, find_rows, wait)
+
+    async def _deliver_found(
+        self, workspace_id: str, find: Callable[[], Awaitable[list[ActivityPageRow]]], wait: float
+    ) -> list[ActivityPageRow]:
+        """What is found for an agent, and so handed over; nothing as long as it is paused."""
+
+        async def look() -> Poll[list[ActivityPageRow]]:
+            return Poll(None if self._is_paused(workspace_id) else await find() or None)
+
+        if wait <= 0:
+            found = (await look()).result or []
+        else:
+            found = await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []
+        return await self.mark_delivered(workspace_id, found)
+
+    def _is_paused(self, workspace_id: str) -> bool:
+        return self._org.active_workspace(workspace_id).status is WorkspaceStatus.PAUSED
+
+    async def mark_delivered(self, workspace_id: str, rows: list[ActivityPageRow]) -> list[ActivityPageRow]:
+        """An agent that claims nothing is shown these rows: those that want an answer are handed over now, if they
+        were not before, or were given back since, and are not handled. (What is answered before its cursor has passed
+        it must be known.) Returns the rows; the one among them that it is reminded of says so."""
+        candidates = [row for row in rows if row.intent == INTENT_REQUEST and row.inbound_no]
+        if not candidates:
+            return rows
+        inbox = await self._load_inbox(workspace_id)
+        requests = {row.seq: row for row in candidates if row.seq > inbox.acked_seq}
+        if not requests:
+            return rows
+        bounds = {"workspace_id": workspace_id, "first": min(requests), "last": max(requests), "now": self._clock.now()}
+        existing = {seq: bool(is_late) for seq, is_late in await self._store.rows("obligations_between", bounds)}
+        unopened = [row for seq, row in requests.items() if seq not in existing]
+        if unopened:
+            await self._open_obligations(workspace_id, unopened, bounds)
+        if self._ledger.instruction_builder is None:
+            return rows
+        return [replace(row, reminder=True) if existing.get(row.seq) else row for row in rows]
+
+    async def _open_obligations(
+        self, workspace_id: str, unopened: list[ActivityPageRow], bounds: dict[str, object]
+    ) -> None:
+        """What was shown and is not dead is owed an answer; nothing, if it was answered, handled or handed over since
+        it was read."""
+
+        def decide() -> CommandSteps[None]:
+            inbox = yield from load_inbox(workspace_id)
+            names = ("dead_between", "obligations_between")
+            found = yield RequestBatch([ReadQuery(name, bounds) for name in names])
+            existing = {row[0] for rows in found for row in rows}
+            workspace = self._org.active_workspace(workspace_id)
+            still_open = [row for row in unopened if row.seq > inbox.acked_seq and row.seq not in existing]
+            obligation_changes = self._ledger.open_for_rows(workspace, still_open, self._clock.now())
+            return WriteSet(
+                None,
+                obligation_changes.writes,
+                [],
+                obligation_changes.notify,
+                obligation_changes.after_commit,
+                domain_events=[*obligation_changes.domain_events],
+            )
+
+        await self._store.run(self._inbox_command(workspace_id, decide))
+
+    async def _resume_position(self, workspace_id: str, seq: int, inbox: InboxState) -> int:
+        """Where a cursor goes on. One that names what came out of order, a dead letter or a reminder, goes on at the
+        floor."""
+        if seq >= inbox.acked_seq:
+            return seq  # control: cursor-row
+        was_requeued = await self._store.rows("came_again", {"workspace_id": workspace_id, "seq": seq})
+        return inbox.acked_seq if was_requeued else seq
+
+    def _ack_passed_requeued(self, workspace_id: str, seq: int, start: int) -> CommandSteps[int]:
+        """A cursor has moved: what was shown behind an earlier one is handled."""
+        inbox = yield from load_inbox(workspace_id)
+        cursors: dict[int, int] = {}
+
+        def is_passed(claim: InboxClaim) -> bool:
+            if claim.shown_after is None:
+                return False
+            cursors[claim.seq] = claim.shown_after
+            return start > claim.shown_after or claim.seq <= seq
+
+        requeued_positions = yield from find_requeued(workspace_id, inbox, is_passed)
+        # A cursor on one of them says the same of those that were shown before it, in the same page.
+        requeued_positions = [
+            each for each in requeued_positions if start > cursors[each.seq] or cursors.get(seq) == cursors[each.seq]
+        ]
+        return (yield from self._ack_positions(workspace_id, inbox, [], requeued_positions))
+
+    def _deliver_requeued(
+        self, workspace_id: str, start: int, count: int
+    ) -> CommandSteps[tuple[list[ActivityPageRow], int]]:
+        """Letters that wait again, as the beginning of a page; and how many bytes it has left."""
+        inbox, now = (yield from load_inbox(workspace_id)), self._clock.now()
+        page = {"count": count, "page_bytes": self._limits.page_bytes}
+        raw_rows = yield ReadQuery(
+            "requeued_rows", {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now, **page}
+        )
+        rows, page_bytes = split_requeued_page(raw_rows, self._limits.page_bytes)
+        if not rows:
+            return WriteSet((rows, page_bytes))
+        positions = [InboxPosition(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
+        writes: list[Statement] = [
+            ("show_handout", {"workspace_id": workspace_id, "seq": each.seq, "attempt": each.attempt, "cursor": start})
+            for each in positions
+        ]
+        records, events = record_ticks(workspace_id, DELIVERED, rules.to_ranges(positions), now)
+        workspace = self._org.active_workspace(workspace_id)
+        rows, obligation_changes = yield from self._ledger.deliver_with_instructions(workspace, rows, now, None)
+        notify = (org_key(workspace.org_id), *obligation_changes.notify)
+        all_writes = [*writes, *records, *obligation_changes.writes]
+        return WriteSet(
+            (rows, page_bytes),
+            all_writes,
+            events,
+            notify,
+            obligation_changes.after_commit,
+            domain_events=[*obligation_changes.domain_events],
+        )

@@ -1,0 +1,1 @@
+"""Which messages need a reply, until when, and the instructions and handles for answering them."""

@@ -1,0 +1,388 @@
+"""How an agent is told to answer a message: who it is and what is true of the message in, instructions out.
+
+Only the words are chosen here, never whether a message is delivered: what cannot be rendered goes out without
+instructions, and the renderer counts it.
+
+Above: handing and pushing, which tell once with each hand-over; the edges, which show it. Below: the renderer, handles.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.common.clock import SECOND, to_rfc3339
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import InstructionMeter
+from molecule_core.common.settings import Settings
+from molecule_core.common.text import is_valid_client_id, truncate_line
+from molecule_core.instructions.model import AgentProfile, MessageContext, RenderedText, TemplateVersionRef, Verbosity
+from molecule_core.instructions.render import Renderer, agent_profile
+from molecule_core.messages.model import KIND_APPROVAL_REQUEST, KIND_DELEGATION, KIND_USER, ActivityPageRow
+from molecule_core.messages.obligations.reply_handles import make_handle
+from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.store.queries import Params
+from molecule_core.wire.schemas.activity import attachments_of
+from molecule_core.wire.schemas.envelope import Instructions, InstructionShape
+from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
+
+Statement = tuple[str, Params]
+_REQUEST = "request"
+_APPROVAL_REQUEST, _ = APPROVAL_KINDS
+# An id of somebody else, as it may stand in a text.
+_MAX_ID_LENGTH = 128
+_RELEVANT_KEYS = ('"file"', '"user_id"', '"delegation_id"', '"approval_id"')
+
+
+class InstructionOptions(Struct, frozen=True):
+    """How the agent that asks for its mail is told how to answer: beside the message, or in its text. `several`: its
+    process sits in more workspaces, so that it must say as which it answers."""
+
+    in_envelope: bool
+    multi_workspace: bool = False
+
+
+class LastInstructions(Struct, frozen=True):
+    """What an agent was told last, in the order `seat_told` selects it: of which template (id@version; empty: nothing
+    yet), with which facts, and whether it has left a message without an answer since."""
+
+    template: str = ""
+    facts_key: str = ""
+    missed: int = 0
+
+
+_NO_LAST_INSTRUCTIONS = LastInstructions()
+
+
+class RenderRecord(NamedTuple):
+    """What was said with a message, for whoever asks later; `facts`: what of it stays the same from message to
+    message."""
+
+    org_id: str
+    template: str
+    version: int
+    form: str
+    tokens: int
+    facts_key: str
+
+    @property
+    def last_instructions(self) -> LastInstructions:
+        """What the agent knows now."""
+        return LastInstructions(f"{self.template}@{self.version}", self.facts_key, 0)
+
+
+RenderedInstructions = tuple[Instructions, RenderRecord]
+
+
+class InstructionBuilder:
+    """Tells agents. `shape` and `adaptive`: as the deployment has it. A server that tells nothing has none."""
+
+    def __init__(
+        self,
+        renderer: Renderer,
+        org: OrgReader,
+        store: Store,
+        meter: InstructionMeter,
+        *,
+        limits: Limits,
+        shape: InstructionShape,
+        adaptive: bool,
+    ) -> None:
+        self._renderer = renderer
+        self._org = org
+        self._store = store
+        self._meter = meter
+        self._limits = limits
+        self._shape = shape
+        self._adaptive = adaptive
+        self._profiles: dict[str, tuple[Workspace, AgentProfile]] = {}
+
+    def shape(self, workspace: Workspace) -> str:
+        """How an agent is told: json, xml or both; its workspace's wish counts more than the deployment's."""
+        return workspace.instruction_shape or self._shape
+
+    # -- with a hand-over ----------------------------------------------------------------------------------------------
+
+    def render_batch(
+        self,
+        workspace: Workspace,
+        rows: Iterable[ActivityPageRow],
+        *,
+        now: int,
+        multi_workspace: bool = False,
+        reminders: frozenset[str] = frozenset(),
+    ) -> Generator[StepRequest, Any, tuple[list[RenderedInstructions | None], list[Statement]]]:
+        """What is said with each of these messages, which are handed over together, and what is to be kept of that.
+        `several`: the agent's process sits in more workspaces; `reminders`: those that come once more, unanswered."""
+        uses_last = self._uses_last(workspace)
+        before = state = (yield from load_last_instructions(workspace.id)) if uses_last else _NO_LAST_INSTRUCTIONS
+        results: list[RenderedInstructions | None] = []
+        for row in rows:
+            due_at = self.reply_due_at(workspace, row, now)
+            rendered = self.render(
+                workspace, row, state, multi_workspace=multi_workspace, reminder=row.id in reminders, due_at=due_at
+            )
+            results.append(rendered)
+            if rendered is not None:
+                state, record = rendered[1].last_instructions, rendered[1]
+                self._meter.count_delivery(workspace.runtime, record.template, record.form, record.tokens)
+        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != before else []
+
+    def attach(
+        self,
+        workspace: Workspace,
+        rows: list[ActivityPageRow],
+        now: int,
+        options: InstructionOptions,
+        reminders: frozenset[str] = frozenset(),
+    ) -> Generator[StepRequest, Any, tuple[list[ActivityPageRow], list[Statement], dict[int, RenderRecord]]]:
+        """The same, with the words in the rows; beside them, by the rows' numbers, what was said."""
+        rendered, instruction_writes = yield from self.render_batch(
+            workspace, rows, now=now, multi_workspace=options.multi_workspace, reminders=reminders
+        )
+        pairs = list(zip(rows, rendered, strict=True))
+        records = {row.seq: each[1] for row, each in pairs if each is not None}
+        return (
+            [replace(row, instructions=None if each is None else each[0]) for row, each in pairs],
+            instruction_writes,
+            records,
+        )
+
+    async def reset(self, workspace_id: str) -> None:
+        """An agent begins anew: it is told all with its next message. Raises NotFound, WorkspaceRemoved."""
+        forget_write: Statement = ("forget_seat_told", {"workspace_id": workspace_id})
+
+        def decide() -> CommandSteps[None]:
+            known = yield ReadQuery("seat_told", {"workspace_id": workspace_id})
+            return WriteSet(None, [forget_write] if known else [])
+
+        org_id = self._org.active_workspace(workspace_id).org_id
+        await self._store.run(Command(org_id, (("inbox", workspace_id),), decide))
+
+    def _uses_last(self, workspace: Workspace) -> bool:
+        """Whether it matters what an agent was told before."""
+        return self._adaptive and not workspace.instruction_compact
+
+    def reply_due_at(self, workspace: Workspace, row: ActivityPageRow, now: int) -> int | None:
+        """Until when an answer is due that is asked for now (microseconds); None: nobody watches, or none is. Nobody
+        watches for the answer to a delegation, which has hours, or to an approval, which moves on."""
+        if row.kind in (KIND_DELEGATION, KIND_APPROVAL_REQUEST):
+            return None
+        seconds = self._limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
+        return now + seconds * SECOND if row.intent == _REQUEST and seconds > 0 else None
+
+    # -- without one ---------------------------------------------------------------------------------------------------
+
+    async def load_last(self, workspace: Workspace) -> LastInstructions:
+        """What an agent was told last, for a look at its mail that hands nothing out."""
+        if not self._uses_last(workspace):
+            return _NO_LAST_INSTRUCTIONS
+        rows = await self._store.rows("seat_told", {"workspace_id": workspace.id})
+        return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
+
+    # -- one message ---------------------------------------------------------------------------------------------------
+
+    def render(
+        self,
+        workspace: Workspace,
+        row: ActivityPageRow,
+        state: LastInstructions,
+        *,
+        multi_workspace: bool = False,
+        reminder: bool = False,
+        due_at: int | None = None,
+    ) -> RenderedInstructions | None:
+        """What is said with a message to an agent that was told so much before. None: nothing can be said, which the
+        renderer has counted; no fault of a template, or of ours, keeps a message from its agent."""
+        profile, choice = self.profile_of(workspace), None
+        try:
+            choice = self._renderer.choose_version(profile, row.id, row.inbound_no)
+            return self._render_choice(
+                workspace,
+                row,
+                state,
+                profile,
+                choice,
+                multi_workspace=multi_workspace,
+                reminder=reminder,
+                due_at=due_at,
+            )
+        except Exception as error:
+            self._renderer.record_failure(profile, choice, error)
+            return None
+
+    def _render_choice(
+        self,
+        workspace: Workspace,
+        row: ActivityPageRow,
+        state: LastInstructions,
+        profile: AgentProfile,
+        choice: TemplateVersionRef,
+        *,
+        multi_workspace: bool,
+        reminder: bool,
+        due_at: int | None,
+    ) -> RenderedInstructions | None:
+        key = self._renderer.static_key(profile, choice)
+        form = Verbosity.FULL if reminder else self._choose_form(workspace, choice, key, state)
+        context = self._message_context(
+            workspace, row, multi_workspace=multi_workspace, reminder=reminder, due_at=due_at
+        )
+        content = self._renderer.render(profile, choice, form, context)
+        if content is None:
+            return None
+        record = RenderRecord(choice.org_id, choice.template_id, choice.version, form.value, content.tokens, key)
+        return _to_instructions(content, context, _decision_args(row)), record
+
+    def _choose_form(
+        self, workspace: Workspace, choice: TemplateVersionRef, key: str, state: LastInstructions
+    ) -> Verbosity:
+        if workspace.instruction_compact:
+            return Verbosity.COMPACT
+        if not self._adaptive or state.missed or state.template != choice.name:
+            return Verbosity.FULL
+        return Verbosity.COMPACT if state.facts_key == key else Verbosity.DELTA
+
+    def profile_of(self, workspace: Workspace) -> AgentProfile:
+        """Who is spoken to: another one only when the workspace or its agent's card has changed."""
+        known = self._profiles.get(workspace.id)
+        if known is not None and known[0] is workspace:
+            return known[1]
+        chosen, card = workspace.instruction_template_id, workspace.agent_card
+        profile = agent_profile(workspace.id, workspace.org_id, workspace.runtime, chosen, card)
+        self._profiles[workspace.id] = (workspace, profile)
+        return profile
+
+    def _message_context(
+        self, workspace: Workspace, row: ActivityPageRow, *, multi_workspace: bool, reminder: bool, due_at: int | None
+    ) -> MessageContext:
+        peer_id = row.source_id or ""
+        peer = self._org.workspace(peer_id) if peer_id else None
+        body = _parse_body(row.request_body)
+        return MessageContext(
+            kind=row.kind or "",
+            peer_id=peer_id,
+            peer_name="" if peer is None else peer.name,
+            peer_role="" if peer is None else truncate_line(peer.role or "", self._limits.name_length),
+            workspace_id=workspace.id,
+            arrival_workspace_id=workspace.id if multi_workspace else "",
+            reply_handle=_reply_handle(row, workspace.org_id),
+            delegation_id=_delegation_id(row.kind, body.message.metadata.delegation_id),
+            user_id=_short_id(body.metadata.user_id) if row.kind == KIND_USER else "",
+            intent=row.intent or "",
+            due_at="" if due_at is None else to_rfc3339(due_at),
+            attempt=row.attempt or 1,
+            attachments=tuple(each.get("name") or "file" for each in attachments_of(list(body.message.parts))),
+            reminder=reminder,
+        )
+
+
+def create_instruction_builder(
+    settings: Settings, renderer: Renderer, org: OrgReader, store: Store, meter: InstructionMeter
+) -> InstructionBuilder | None:
+    """Whoever tells agents how to answer; nobody does where that is switched off."""
+    if not settings.push_instructions_enabled:
+        return None
+    shape, adaptive = settings.instruction_shape, settings.instruction_adaptive
+    return InstructionBuilder(renderer, org, store, meter, limits=settings.limits, shape=shape, adaptive=adaptive)
+
+
+# -- steps that hands of this slice take -------------------------------------------------------------------------------
+
+
+def load_last_instructions(workspace_id: str) -> Generator[StepRequest, Any, LastInstructions]:
+    """What an agent was told last."""
+    rows = yield ReadQuery("seat_told", {"workspace_id": workspace_id})
+    return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
+
+
+def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statement:
+    """An agent was told so much."""
+    known = {"template": state.template, "facts": state.facts_key, "missed": state.missed}
+    return "save_seat_told", {"workspace_id": workspace_id, **known}
+
+
+# -- what stands in a message ------------------------------------------------------------------------------------------
+
+
+class _MetadataShape(Struct, frozen=True):
+    user_id: Any = None
+    delegation_id: Any = None
+    approval_id: Any = None
+    action_hash: Any = None
+
+
+class _MessageShape(Struct, frozen=True):
+    parts: tuple[Any, ...] = ()
+    metadata: _MetadataShape = _MetadataShape()
+
+
+class _BodyShape(Struct, frozen=True):
+    message: _MessageShape = _MessageShape()
+    metadata: _MetadataShape = _MetadataShape()
+
+
+class _StoredBodyShape(Struct, frozen=True):
+    params: _BodyShape = _BodyShape()
+
+
+_BODY_DECODER = msgspec.json.Decoder(_StoredBodyShape)
+
+
+def _parse_body(request_body: str | None) -> _BodyShape:
+    """What instructions speak of in a stored message; nothing of one that holds nothing of it."""
+    if request_body is None or not any(word in request_body for word in _RELEVANT_KEYS):
+        return _BodyShape()
+    try:
+        return _BODY_DECODER.decode(request_body).params
+    except msgspec.ValidationError:
+        return _BodyShape()
+
+
+def _short_id(value: Any) -> str:
+    return truncate_line(value, _MAX_ID_LENGTH) if isinstance(value, str) else ""
+
+
+def _delegation_id(kind: str | None, value: Any) -> str:
+    """The id of a delegation, in a message that is about one. Whoever sends another kind may write there what it likes,
+    and here what is no id: none of it is said in our words."""
+    is_delegation = (kind or "").startswith("delegation")
+    return value if is_delegation and isinstance(value, str) and is_valid_client_id(value, _MAX_ID_LENGTH) else ""
+
+
+def _reply_handle(row: ActivityPageRow, org_id: str) -> str:
+    # Who is to decide decides by the approval: there is nothing that a handle could be given to.
+    if row.inbound_no is None or row.kind == _APPROVAL_REQUEST:
+        return ""
+    return make_handle(org_id, row.source_id or "", row.workspace_id, row.context_id, row.id, row.seq)
+
+
+def _decision_args(row: ActivityPageRow) -> dict[str, str]:
+    """What a decision is about, of a message that asks for one: the server alone writes such a message."""
+    if row.kind != _APPROVAL_REQUEST:
+        return {}
+    metadata = _parse_body(row.request_body).message.metadata
+    return {"approval_id": _short_id(metadata.approval_id), "action_hash": _short_id(metadata.action_hash)}
+
+
+def _to_instructions(content: RenderedText, context: MessageContext, decision_args: dict[str, str]) -> Instructions:
+    args = decision_args or {"peer_id": context.peer_id}
+    if context.arrival_workspace_id:
+        args["workspace_id"] = context.arrival_workspace_id
+    return Instructions(
+        reply_via=content.reply_via,
+        reply_args=args,
+        stdout_warning=content.stdout_warning,
+        docs_url=content.docs_url,
+        available_tools=content.available_tools,
+        template=content.template_ref.name,
+        form=content.verbosity.value,
+        text=content.text,
+        tokens=content.tokens,
+        reply_handle=context.reply_handle,
+        due_at=context.due_at,
+    )

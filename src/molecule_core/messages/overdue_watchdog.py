@@ -1,0 +1,243 @@
+"""The silence watch: what is owed and not answered in time is asked for once more, and then overdue for all to see.
+
+One timer for each workspace that owes something, never one for each message. Above: server/composition.py, which names it as the
+owner of those timers. Below: owing, settling, obligations. docs/obligations.md.
+"""
+
+from collections.abc import Generator
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.limits import Limits
+from molecule_core.messages import rules
+from molecule_core.messages.delivery_log import Statement
+from molecule_core.messages.delivery_state import DeliveryNote
+from molecule_core.messages.inbox.acks import ack_rows, inbox_keys, load_inbox, save_claim, save_inbox
+from molecule_core.messages.model import REQUEUED, InboxClaim, InboxPosition, InboxState
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.obligations.model import (
+    NO_REMINDER,
+    OVERDUE_TIMER,
+    MessageChanges,
+    Obligation,
+    add_changes,
+    defer_reply,
+    mark_missed,
+    obligation_key,
+    reply_due_at,
+)
+from molecule_core.messages.reply_wait import clear_wait
+from molecule_core.org.model import PUSH, Heartbeat, Workspace, WorkspaceStatus
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+
+# What falls due together is looked at in pieces, so that a crowd of unanswered messages holds up nobody for long.
+_OBLIGATION_BATCH = 100
+_MAX_BATCHES = 20
+
+
+class NextStep(StrEnum):
+    """What happens to an obligation whose time has come."""
+
+    EXTEND = "later"
+    """Its agent is at work."""
+    REMIND = "remind"
+    """Its message is handed over once more."""
+    WAIT = "wait"
+    """No reminder is possible now; it has as much time as with one."""
+    OVERDUE = "overdue"
+    """It has had all its time."""
+
+
+def next_step(obligation: Obligation, *, is_working: bool, can_remind: bool) -> NextStep:
+    """What happens to an obligation whose time has come: `at_work`: somebody is seen to work on it; `may_remind`: its
+    agent can be reminded, and is not reminded of something else already."""
+    if is_working:
+        return NextStep.EXTEND
+    if obligation.reminded_at is not None:
+        return NextStep.OVERDUE
+    return NextStep.REMIND if can_remind else NextStep.WAIT
+
+
+def is_at_work(
+    obligation: Obligation,
+    claim: InboxClaim | None,
+    workspace: Workspace,
+    heartbeat: Heartbeat,
+    now: int,
+    limits: Limits,
+) -> bool:
+    """Whether somebody is seen to work on a message: its push is under way; or its agent said not long ago that it is
+    busy, which counts for so long after the hand-over. One that is paused has no time to answer in."""
+    if workspace.status is WorkspaceStatus.PAUSED:
+        return True
+    if workspace.delivery_mode == PUSH and claim is not None and claim.acked_at is None and claim.lease_until > now:
+        return True
+    return rules.is_busy(heartbeat, now, limits) and now < obligation.handed_at + limits.reply_work_seconds * SECOND
+
+
+class OverdueWatchdog:
+    """Watches. Where agents are not told how to answer they are not reminded either."""
+
+    def __init__(self, store: Store, org: OrgReader, ledger: ObligationLedger, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._org = org
+        self._ledger = ledger
+        self._clock = clock
+        self._limits = limits
+
+    async def check_due(self, workspace_id: str) -> None:
+        """Something that a workspace owes may be due; looks after all that is, and when to look again."""
+        self._ledger.timer_fired(workspace_id)
+        for _ in range(_MAX_BATCHES):
+            due = await self._store.rows(
+                "obligations_due", {"workspace_id": workspace_id, "now": self._clock.now(), "count": _OBLIGATION_BATCH}
+            )
+            if not due or not await self._process_due(workspace_id, [Obligation(*row) for row in due]):
+                break
+        workspace = self._org.workspace(workspace_id)
+        keys = inbox_keys(workspace_id)
+        await self._store.run(
+            Command(workspace.org_id if workspace else "", keys, partial(self._decide_reschedule, workspace_id))
+        )
+
+    async def _process_due(self, workspace_id: str, due: list[Obligation]) -> bool:
+        """Whether the workspace is still there."""
+        workspace = self._org.workspace(workspace_id)
+        if workspace is None or workspace.removed:
+            return False
+        sources = dict.fromkeys(each.source_id for each in due)
+        keys = (*inbox_keys(workspace_id), *(obligation_key(workspace_id, each) for each in sources))
+        await self._store.run(
+            Command(workspace.org_id, keys, partial(self._decide_due, workspace_id, frozenset(sources)))
+        )
+        return True
+
+    def _decide_reschedule(self, workspace_id: str) -> CommandSteps[None]:
+        """When to look again. Reminders of what is answered are taken back here."""
+        workspace = self._org.workspace(workspace_id)
+        if workspace is None or workspace.removed:
+            return WriteSet(None, [cancel_timer(OVERDUE_TIMER, workspace_id)])
+        # Of what was handed over since it rang, the timer that rang was thought to stand still: it does not any more.
+        written: WriteSet[None] = WriteSet(None, [], after_commit=partial(self._ledger.timer_fired, workspace_id))
+        inbox = yield from load_inbox(workspace_id)
+        answered_reminders = (
+            (yield ReadQuery("vain_reminders", {"workspace_id": workspace_id})) if inbox.requeued else []
+        )
+        now, is_pushed = self._clock.now(), workspace.delivery_mode == PUSH
+        # A push that is under way is left to its own end, and looked at then.
+        in_flight = [until for *_, until in answered_reminders if is_pushed and until > now]
+        settled_reminders = [
+            InboxPosition(*position) for *position, until in answered_reminders if not (is_pushed and until > now)
+        ]
+        if settled_reminders:
+            _, writes = yield from ack_rows(workspace_id, inbox, [], settled_reminders, now)
+            written.writes += writes
+        due = (yield ReadQuery("next_obligation_due", {"workspace_id": workspace_id}))[0][0]
+        next_due = min([*in_flight, *([] if due is None else [due])], default=None)
+        if next_due is None:
+            written.writes.append(cancel_timer(OVERDUE_TIMER, workspace_id))
+        else:
+            written.writes.append(set_timer(OVERDUE_TIMER, workspace_id, next_due))
+            written.notify = (TIMERS_KEY,)
+        return written
+
+    def _decide_due(self, workspace_id: str, sources: frozenset[str | None]) -> CommandSteps[None]:
+        workspace, now = self._org.workspace(workspace_id), self._clock.now()
+        if workspace is None or workspace.removed:
+            return WriteSet(None)
+        workspace_key = {"workspace_id": workspace_id}
+        due = yield ReadQuery("obligations_due", {**workspace_key, "now": now, "count": _OBLIGATION_BATCH})
+        inbox = yield from load_inbox(workspace_id)
+        can_remind = self._ledger.instruction_builder is not None and not (
+            yield ReadQuery("reminders_under_way", workspace_key)
+        )
+        written: WriteSet[None] = WriteSet(None, [], [], (org_key(workspace.org_id),))
+        for obligation in (each for each in map(_to_obligation, due) if each.source_id in sources):
+            records = yield ReadQuery("handout", {**workspace_key, "seq": obligation.seq})
+            claim = InboxClaim(*records[0]) if records else None
+            is_working = is_at_work(
+                obligation, claim, workspace, self._org.last_heartbeat(workspace_id), now, self._limits
+            )
+            step = next_step(obligation, is_working=is_working, can_remind=can_remind)
+            if step is NextStep.OVERDUE:
+                inbox, changes = yield from self._mark_overdue(obligation, claim, inbox, now)
+            elif step is NextStep.REMIND:
+                inbox, changes = yield from self._schedule_reminder(obligation, claim, inbox, workspace, now)
+                can_remind = False
+            else:
+                reminded_at = obligation.reminded_at if step is NextStep.EXTEND else NO_REMINDER
+                changes = MessageChanges(
+                    [defer_reply(obligation, reply_due_at(workspace, self._limits, now), reminded_at)], []
+                )
+            add_changes(written, changes)
+        return written
+
+    def _mark_overdue(
+        self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, now: int
+    ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
+        """Its time is over. A reminder that nobody has come for is taken back: it would only be one more wake-up."""
+        changes = self._ledger.mark_overdue(obligation, now)
+        if (
+            not obligation.reminded_at
+            or claim is None
+            or not claim.requeued
+            or (yield from _was_dead_letter(obligation))
+        ):
+            return inbox, changes
+        position = InboxPosition(obligation.seq, claim.attempt, obligation.inbound_no)
+        inbox, released = yield from ack_rows(obligation.workspace_id, inbox, [], [position], now)
+        return inbox, changes._replace(writes=[*changes.writes, *released])
+
+    def _schedule_reminder(
+        self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, workspace: Workspace, now: int
+    ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
+        """Hands a message over once more: one that was handled waits again, as a dead letter does that was asked for;
+        one that is held is let go."""
+        writes: list[Statement] = [
+            defer_reply(obligation, reply_due_at(workspace, self._limits, now), now),
+            mark_missed(workspace.id),
+        ]
+        is_handled = obligation.seq <= inbox.acked_seq or (claim is not None and claim.acked_at is not None)
+        if (claim is not None and claim.requeued) or not is_handled:
+            if claim is not None and claim.lease_until > now:
+                writes.append(save_claim(workspace.id, obligation.seq, claim.attempt, now, None))
+        else:
+            attempt = claim.attempt if claim is not None else (yield from _load_attempts(obligation))
+            inbox = replace(inbox, requeued=inbox.requeued + 1)
+            row = {"workspace_id": workspace.id, "seq": obligation.seq}
+            writes += [("requeue_handout", {**row, "attempt": max(1, attempt)}), save_inbox(workspace.id, inbox)]
+            writes += [("forget_push", row), clear_wait(obligation.activity_id)]
+        notify: tuple[str, ...] = (log_key(workspace.id),)
+        if workspace.delivery_mode == PUSH:
+            writes.append(("wake_target", {"workspace_id": workspace.id, "due": now}))
+            notify += (PUSHES_KEY,)
+        return inbox, MessageChanges(writes, [], notify)
+
+
+def _to_obligation(row: Any) -> Obligation:
+    return Obligation(*row)
+
+
+def _load_attempts(obligation: Obligation) -> Generator[StepRequest, Any, int]:
+    """How often a message was handed out whose hand-outs need not be known any more: it was handled."""
+    query = {
+        "workspace_id": obligation.workspace_id,
+        "no": obligation.inbound_no,
+        "widest": rules.MAX_RANGE_WIDTH,
+        "most": 1,
+    }
+    rows = yield ReadQuery("handovers_of", query)
+    return max((DeliveryNote(*row).attempt for row in rows), default=0)
+
+
+def _was_dead_letter(obligation: Obligation) -> Generator[StepRequest, Any, bool]:
+    """Whether it waits because a person asked for it."""
+    rows = yield ReadQuery("was_dead_letter", {"workspace_id": obligation.workspace_id, "seq": obligation.seq})
+    return bool(rows) and rows[0][0] == REQUEUED

@@ -1,0 +1,169 @@
+"""Retention of messages: what is old and handled, or old and a workspace's own, goes.
+
+What stays however old it is: what was not handled yet or may still become overdue, and of each workspace the newest
+row, the newest of its inbox and the newest of its chat, from which numbers, cursors and lists go on.
+"""
+
+from collections.abc import AsyncIterator, Generator, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import msgspec
+
+from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.limits import Limits
+from molecule_core.messages.delivery_log import record_tick
+from molecule_core.messages.model import METHOD_NOTIFY, UNMENTIONED_FILE_TIMER
+from molecule_core.messages.obligations.model import FORGOTTEN_TICK
+from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.store.journal import org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy
+from molecule_core.store.timers import TIMERS_KEY, set_timer
+from molecule_core.wire.schemas.events import ChatPrunedPayload
+
+# An event is told from its row, so a row outlives its event: by more than a clock is ever set back.
+_EVENT_MARGIN_SECONDS = 3600
+# What goes with a row (statements that take workspace_id, id and seq), and with the last row of a removed workspace
+# (workspace_id).
+_ROW_DELETES = (
+    "forget_activity",
+    "forget_mentions",
+    "forget_handout",
+    "forget_push",
+    "forget_answer_wait",
+    "forget_dead_letter",
+    "forget_obligation",
+)
+_WORKSPACE_DELETES = (
+    "forget_inbox",
+    "forget_every_handout",
+    "forget_every_handover",
+    "forget_every_obligation",
+    "forget_read_marks",
+    "forget_seat_told",
+)
+
+
+class LogRetentionCandidate(NamedTuple):
+    """A row as retention looks at it, in the order `log_front` selects it."""
+
+    seq: int
+    id: str
+    created_at: int
+    inbound_no: int | None
+    chat: int
+    method: str | None
+    is_pending: int
+    """Whether it is a dead letter that a person has not dealt with, waits to be handed over once more, carries a
+    delegation that somebody is at work on, or wants an answer that somebody watches for and that is not overdue yet."""
+
+    @property
+    def is_agent_chat(self) -> bool:
+        """Whether it is a line that an agent wrote to its user."""
+        return self.chat == 1 and self.method == METHOD_NOTIFY
+
+    def is_prunable(self, acked_seq: int) -> bool:
+        """Whether nobody waits for it. (A dead letter is settled so that others can pass, but not handled.)"""
+        return not self.is_pending and (self.inbound_no is None or self.seq <= acked_seq)
+
+
+class MessageRetention(RetentionPolicy):
+    """The part of logs, inboxes and chats."""
+
+    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._org = org
+        self._clock = clock
+        self._max_unread = limits.unread_count
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        for org in self._org.orgs():
+            for workspace in list(self._org.all_with_removed(org.id)):
+                removed = workspace.removed_at is not None and workspace.removed_at < before
+                found = (
+                    self._removed_batches(workspace, count)
+                    if removed
+                    else self._active_batches(workspace, before, count)
+                )
+                async for batch in found:
+                    yield batch
+
+    async def _active_batches(self, workspace: Workspace, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        """From the oldest row on, up to the first that is not old."""
+        last, has_more, expired_before = 0, True, before - _EVENT_MARGIN_SECONDS * SECOND
+        while has_more:
+            oldest = await self._load_oldest(workspace, last, count)
+            expired = list(takewhile(lambda row: row.created_at < expired_before, oldest))
+            has_more = len(expired) == count
+            if not expired:
+                yield EMPTY_BATCH
+                return
+            last = expired[-1].seq
+            (heads_row,) = await self._store.rows("log_heads", {"workspace_id": workspace.id})
+            acked_seq, heads = heads_row[0] or 0, set(heads_row[1:])
+            pruned = [row for row in expired if row.seq not in heads and row.is_prunable(acked_seq)]
+            command = Command(workspace.org_id, (), partial(self._decide_prune, workspace, pruned))
+            yield RetentionBatch("messages", len(pruned), command) if pruned else EMPTY_BATCH
+
+    async def _removed_batches(self, workspace: Workspace, count: int) -> AsyncIterator[RetentionBatch]:
+        """All of it. That there was such a seat stays known: its agent may still ask, and is told to stop."""
+        last, has_more = 0, True
+        while has_more:
+            pruned = await self._load_oldest(workspace, last, count)
+            has_more = len(pruned) == count
+            if not pruned:
+                yield EMPTY_BATCH
+                return
+            last = pruned[-1].seq
+            command = Command(
+                workspace.org_id, (), partial(self._decide_prune, workspace, pruned, is_last_batch=not has_more)
+            )
+            yield RetentionBatch("messages of removed workspaces", len(pruned), command)
+
+    async def _load_oldest(self, workspace: Workspace, seq: int, count: int) -> list[LogRetentionCandidate]:
+        query = {"workspace_id": workspace.id, "seq": seq, "count": count}
+        return [LogRetentionCandidate(*row) for row in await self._store.rows("log_front", query)]
+
+    def _decide_prune(
+        self, workspace: Workspace, pruned: Sequence[LogRetentionCandidate], *, is_last_batch: bool = False
+    ) -> CommandSteps[None]:
+        workspace_key = {"workspace_id": workspace.id}
+        writes: list[tuple[str, Params]] = [
+            (name, {**workspace_key, "id": row.id, "seq": row.seq}) for row in pruned for name in _ROW_DELETES
+        ]
+        file_rows = yield ReadQuery(
+            "files_mentioned", {**workspace_key, "first": pruned[0].seq, "last": pruned[-1].seq}
+        )
+        # The last mention of a file takes the file with it.
+        writes += [set_timer(UNMENTIONED_FILE_TIMER, f"{workspace.org_id}/{row[0]}", 0) for row in file_rows]
+        numbers = [row.inbound_no for row in pruned if row.inbound_no is not None]
+        if numbers:
+            writes.append(("forget_handovers", {**workspace_key, "upto_no": numbers[-1]}))
+        if is_last_batch:
+            writes += [(name, workspace_key) for name in _WORKSPACE_DELETES]
+        events = [] if workspace.removed else (yield from self._forgotten_events(workspace.id, pruned))
+        if not workspace.removed and any(row.is_agent_chat for row in pruned):
+            query = {**workspace_key, "count": self._max_unread}
+            newest = [row[0] for row in (yield ReadQuery("agent_lines", query))]
+            remaining = sorted(set(newest) - {row.seq for row in pruned})
+            if len(remaining) < len(newest):
+                payload = msgspec.json.encode(ChatPrunedPayload(remaining))
+                events.append(JournalEvent("CHAT_PRUNED", workspace.id, "chat", workspace.id, payload=payload))
+        notify = [*([org_key(workspace.org_id)] if events else []), *([TIMERS_KEY] if file_rows else [])]
+        return WriteSet(None, writes, events, tuple(notify))
+
+    def _forgotten_events(
+        self, workspace_id: str, pruned: Sequence[LogRetentionCandidate]
+    ) -> Generator[StepRequest, Any, list[JournalEvent]]:
+        """Of messages that somebody saw to wait for an answer it is told that they are gone."""
+        query = {"workspace_id": workspace_id, "first": pruned[0].seq, "last": pruned[-1].seq}
+        pruned_seqs = {row.seq for row in pruned}
+        unanswered = [row for row in (yield ReadQuery("unanswered_between", query)) if row[0] in pruned_seqs]
+        events: list[JournalEvent] = []
+        for seq, number in unanswered:
+            events += record_tick(workspace_id, FORGOTTEN_TICK, seq, number, self._clock.now())[1]
+        return events

@@ -1,0 +1,1 @@
+"""Composition root: builds the store, packages, API and workers, and runs the process."""

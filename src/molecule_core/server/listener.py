@@ -1,0 +1,181 @@
+"""A wired server in a process of its own: the listener, signals, the event loop.
+
+Above: the command line. Below: `server`, `api/http/connection.py`.
+"""
+
+import asyncio
+import errno
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from molecule_core.api.http.connection import Connection
+from molecule_core.common import process_info
+from molecule_core.common.errors import BadSettings, StoreUnavailable
+from molecule_core.common.limits import SPARE_FILES
+from molecule_core.common.text import truncate_line
+from molecule_core.server.composition import Server
+
+# Who has come and is not taken yet waits in the system's queue.
+_BACKLOG = 2048
+# A hung handler must not hold up the end.
+_GRACE_SECONDS = 5.0
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_MAX_REASON_LENGTH = 300
+_log = logging.getLogger("molecule.serving")
+
+
+class HttpListener:
+    """The listener of an opened server. A stop lets held requests end at once, and the others after their answer."""
+
+    def __init__(self, server: Server) -> None:
+        self.listening = asyncio.Event()
+        self.grace_seconds: float | None = _GRACE_SECONDS
+        """How long those who are connected may hold up the end; None: as long as they are."""
+        self._server = server
+        self._registry = server.connection_registry
+        # Where fewer files may be open than connections are allowed, the later ones get their 503 all the same.
+        max_connections = min(server.settings.limits.connections, max(1, process_info.open_files_limit() - SPARE_FILES))
+        self._limits = msgspec.structs.replace(server.settings.limits, connections=max_connections)
+        self._on_ready: Callable[[Server], Awaitable[None]] | None = None
+        self._stopping, self._force_stop = asyncio.Event(), asyncio.Event()
+
+    def set_on_ready(self, on_ready: Callable[[Server], Awaitable[None]]) -> None:
+        """What to do once the server listens."""
+        self._on_ready = on_ready
+
+    async def serve(self, sockets: Sequence[socket.socket] = ()) -> None:
+        """Serves until it is stopped, on sockets that are bound already or where the settings say. Raises
+        BadSettings: one cannot listen there."""
+        listeners = [await self._listen(sock=each) for each in sockets] or [await self._listen_configured()]
+        for host, port, *_ in (each.getsockname() for listener in listeners for each in listener.sockets):
+            _log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        self.listening.set()
+        if self._on_ready is not None:
+            await self._on_ready(self._server)
+        await self._stopping.wait()
+        _log.info("shutting down")
+        for each in listeners:
+            each.close()
+        self._registry.connections.shut_down_all()
+        await self._wait_for_connections()
+
+    def stop(self) -> None:
+        """Begins to end; a second call does not wait for anybody."""
+        if self._stopping.is_set():
+            self._force_stop.set()
+        self._stopping.set()
+        self._server.wakeups.close()
+
+    async def _listen_configured(self) -> asyncio.Server:
+        settings = self._server.settings
+        try:
+            return await self._listen(host=settings.host, port=settings.port)
+        except OSError as error:
+            raise listen_error(settings.host, settings.port, error) from None
+
+    async def _listen(self, **options: object) -> asyncio.Server:
+        made = asyncio.get_running_loop().create_server(self._create_connection, backlog=_BACKLOG, **options)  # type: ignore[call-overload]
+        server: asyncio.Server = await made
+        return server
+
+    def _create_connection(self) -> Connection:
+        return Connection(self._server.app, self._limits, self._registry)
+
+    async def _wait_for_connections(self) -> None:
+        """Whoever is being answered gets the answer, for a while."""
+        waits = [asyncio.ensure_future(each) for each in (self._registry.wait_until_empty(), self._force_stop.wait())]
+        done, _ = await asyncio.wait(waits, timeout=self.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
+        if not done:
+            late = len(self._registry.tasks)
+            _log.error("%d requests were not answered in %g s; they are given up", late, self.grace_seconds)
+        for task in list(self._registry.tasks):
+            task.cancel()
+
+
+def listen_error(host: str, port: int, error: OSError) -> BadSettings:
+    """Says what to do about an address that one cannot listen on."""
+    if error.errno == errno.EADDRINUSE:
+        return BadSettings(reason=f"port {port} is in use; stop what runs there, or choose another one with --port")
+    detail = error.strerror or error
+    return BadSettings(reason=f"one cannot listen on {host}:{port} ({detail}); choose another --host or --port")
+
+
+async def serve(
+    server: Server,
+    on_ready: Callable[[Server], Awaitable[None]] | None = None,
+    before_stop: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serves until a signal comes. `ready` is called once the server listens; `before_end` after the first signal, and
+    what it does is done while the server still serves. A second signal does not wait for that; once all is closed, no
+    signal reaches this process any more. Raises BadSettings: the store does not open, or one cannot listen there."""
+    try:
+        await server.open()
+    except StoreUnavailable as error:
+        # Its own words are for senders, who shall try again.
+        detail = truncate_line(str(error.__cause__ or error), _MAX_REASON_LENGTH)
+        raise BadSettings(reason=f"the store does not open ({detail}); `molecule doctor` tells more") from None
+    try:
+        http = HttpListener(server)
+        if on_ready is not None:
+            http.set_on_ready(on_ready)
+        server.on_outdated = http.stop
+        end = http.stop if before_stop is None else run_before(before_stop, http.stop)
+        loop = asyncio.get_running_loop()
+        for (
+            each
+        ) in _STOP_SIGNALS:  # not as the loop's own: it takes those away when it closes, and a later signal would kill
+            signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))
+        await http.serve()
+    finally:
+        try:
+            await server.close()
+        finally:
+            # An impatient second Ctrl-C would have this process killed at an end that is as clean as can be.
+            for each in _STOP_SIGNALS:
+                signal.signal(each, signal.SIG_IGN)
+    if server.outdated is not None:
+        raise server.outdated
+
+
+def run_before(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:
+    """What to call to have `then` called once `first` is done; called again meanwhile, `then` follows at once, and not
+    once more when `first` is done."""
+    under_way: set[asyncio.Future[None]] = set()
+    is_hurried = False
+
+    def done(_: asyncio.Future[None]) -> None:
+        if not is_hurried:
+            then()
+
+    def call() -> None:
+        nonlocal is_hurried
+        if under_way:
+            is_hurried = True
+            then()
+        else:
+            under_way.add(asyncio.ensure_future(first()))
+            next(iter(under_way)).add_done_callback(done)
+
+    return call
+
+
+def run(server: Server, on_ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
+    """Serves in this process, on the fastest event loop there is. `ready` is called once the server listens."""
+    # What start-up made lives as long as the process: the collector need not walk it again and again, nor look for
+    # garbage after every few hundred of the short-lived objects that a request makes (8 us of each message).
+    process_info.raise_open_files_limit(server.settings.limits.connections + SPARE_FILES)
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
+    try:
+        import uvloop
+    except ImportError:  # not available on Windows
+        asyncio.run(serve(server, on_ready))
+    else:
+        uvloop.run(serve(server, on_ready))

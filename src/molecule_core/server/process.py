@@ -1,0 +1,131 @@
+"""What a server stands on: time and chance, its store, wake-ups, and the other processes of the same store.
+
+Above: `server`, which wires everything else to it. Below: store, ground.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from molecule_core.common.clock import Clock, SystemClock
+from molecule_core.common.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
+from molecule_core.common.ids import IdGenerator, Randomness, SystemRandomness
+from molecule_core.common.settings import Settings
+from molecule_core.store.bus import Bus, BusTransport
+from molecule_core.store.cache_sync import CacheSync
+from molecule_core.store.database import Store
+from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
+from molecule_core.store.wakeups import Notifier, Poll
+
+# Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
+_SAVE_SECONDS = 1.0
+_DAY_SECONDS = 86_400.0
+# A store that does not answer is asked again after so long.
+_RETRY_SECONDS = 5.0
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_log = logging.getLogger("molecule.server")
+
+
+class ProcessRuntime:
+    """A store that is chosen by the settings, and who hears of its changes."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None, randomness: Randomness | None) -> None:
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self._ids = IdGenerator(self._clock, self._randomness)
+        self.process_id = f"{self._randomness.bits(40):010x}"
+        """Tells this process from others of the same store."""
+        self._closing = asyncio.Event()
+        self.outdated: MoleculeError | None = None
+        """Why this process can only end: a newer Molecule has brought the store forward."""
+        self.on_outdated: Callable[[], None] = lambda: None
+        poll_seconds = settings.limits.look_again_seconds if settings.database else None
+        self.wakeups = Notifier(self._clock, look_again_seconds=poll_seconds)
+        self.bus: Bus | None = None
+        self._cache_sync = CacheSync(self.wakeups.notify)
+        self.store = self._create_store()
+
+    async def _save_periodically(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
+        """Saves what agents say to this process: soon if they work on something else now (`key` is rung), else with
+        each sweep."""
+
+        async def look() -> Poll[bool]:
+            try:
+                if await save():
+                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
+            except (StoreUnavailable, ServerBusy):
+                return Poll(None, next_poll_in=_RETRY_SECONDS)
+            return Poll(None, next_poll_in=self.settings.limits.sweep_seconds)
+
+        while not self.wakeups.closing:
+            await self.wakeups.wait_until(key, look, _DAY_SECONDS)
+
+    def _allowed_hosts(self) -> frozenset[str]:
+        """The host names this server answers for."""
+        public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
+        names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
+        return frozenset(name.lower() for name in names)
+
+    def _create_store(self) -> Store:
+        limits = self.settings.limits
+        if self.settings.database:
+            from molecule_core.store.postgres.store import PostgresStore
+
+            return PostgresStore(
+                self.settings.database,
+                clock=self._clock,
+                ids=self._ids,
+                limits=limits,
+                notify=self._notify_all_processes,
+                cache_sync=self._cache_sync,
+                on_outdated=self._stop_as_outdated,
+                backup_folder=self.settings.state_folder,
+            )
+        if self.settings.nats:
+            raise BadSettings(reason="nats wakes other processes on one PostgreSQL; set database too, or leave it out")
+        path = self.settings.state_folder / DATABASE_FILE
+        return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, notify=self.wakeups.notify)
+
+    def _create_transport(self) -> BusTransport:
+        """What carries wake-ups to other processes."""
+        if self.settings.nats:
+            try:
+                from molecule_core.store.nats import NatsTransport
+            except ImportError:
+                raise BadSettings(reason="nats needs a package: pip install 'molecule-core[nats]'") from None
+            return NatsTransport(self.settings.nats, self.store.epoch)
+        from molecule_core.store.postgres.notify import PostgresTransport
+
+        return PostgresTransport(self.settings.database)
+
+    def _notify_all_processes(self, keys: Iterable[str]) -> None:
+        keys = set(keys)
+        self.wakeups.notify(keys)
+        if self.bus is not None:
+            self.bus.publish(keys)
+
+    def _stop_as_outdated(self, error: MoleculeError) -> None:
+        if self.outdated is None:
+            self.outdated = error
+            _log.error("this process ends: %s", error.text)
+            self.on_outdated()
+
+    async def _open_bus(self) -> None:
+        """From here on this process hears what others ring, and they hear it."""
+        self.bus = Bus(
+            self._create_transport(),
+            self.wakeups,
+            process=self.process_id,
+            clock=self._clock,
+            randomness=self._randomness,
+            check_seconds=self.settings.limits.look_again_seconds,
+        )
+        await self.bus.open()
+
+    def _bus_status(self) -> str | None:
+        """What `/ready` says of wake-ups by other processes; nothing where there are none."""
+        if self.bus is None:
+            return None
+        degraded = f"degraded: looking again every {self.settings.limits.look_again_seconds} s"
+        return "listening" if self.bus.listening else degraded

@@ -1,0 +1,272 @@
+"""The group: commands that wait in the same moment share one transaction and one commit, on either engine."""
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from molecule_core.common import crash_points
+from molecule_core.common.clock import yield_to_others
+from molecule_core.common.errors import ServerBusy, StoreUnavailable, reject_future
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import StoreMeter
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, StepRequest, WriteSet
+from molecule_core.store.queries import Params, Query
+from molecule_core.store.subscribers import SubscriberTable
+
+_log = logging.getLogger("molecule.store")
+
+
+# Thousands of commands for one key must not be walked past again for every group.
+_MAX_SKIPPED = 256
+# So many turns of the loop pass before a group is closed: what came in with its first command, and whoever was answered
+# by the group before and asks again, are in it then, and share its commit. One caller alone hardly notices.
+_GATHER_TURNS = 2
+
+
+class PendingCommand:
+    """A command on its way: its caller's future and, once decided, its write set or its refusal."""
+
+    __slots__ = ("_subscribers", "answer", "command", "error", "future", "took_number", "write_set")
+
+    def __init__(self, command: Command[Any], future: "asyncio.Future[Any]", subscribers: SubscriberTable) -> None:
+        self.command = command
+        self.future = future
+        self._subscribers = subscribers
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets a decision, so that the command can be decided afresh."""
+        self.write_set: WriteSet[Any] | None = None
+        self.error: Exception | None = None
+        self.took_number = False
+
+    def start(self) -> "tuple[CommandSteps[Any], StepRequest] | None":
+        """Begins to decide; None if no read was needed."""
+        steps = self.command.steps()
+        return self.advance(steps, None)
+
+    def advance(self, steps: "CommandSteps[Any]", found: Any) -> "tuple[CommandSteps[Any], StepRequest] | None":
+        """Feeds what was found; returns the next wish, or None once the command is decided or refused."""
+        try:
+            return steps, steps.send(found)
+        except StopIteration as stop:
+            if stop.value.facts:
+                return self.advance(self._subscribers.dispatch(self.command.org, stop.value), None)
+            self.write_set = stop.value
+        except Exception as error:
+            # A refusal, or a mistake in one command: either way the others of the group go on.
+            self.error = error
+        return None
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether the group needs a commit because of this command."""
+        return self.write_set is not None and bool(self.write_set.writes or self.write_set.events)
+
+    def resolve(self) -> None:
+        """Tells the caller, after the commit."""
+        if self.write_set is not None and self.write_set.after_commit is not None:
+            try:
+                self.write_set.after_commit()
+            except Exception:
+                _log.exception("what is in memory could not be brought up to date; a restart does it")
+        if self.future.done():  # the caller went away; what was written stays written
+            return
+        error = self.error or (self.write_set.error if self.write_set is not None else None)
+        if error is not None:
+            reject_future(self.future, error)
+        elif self.write_set is not None:
+            self.future.set_result(self.write_set.result)
+
+    def fail(self, error: Exception) -> None:
+        """Tells the caller that nothing was written."""
+        if not self.future.done():
+            reject_future(self.future, error)
+
+
+def must_replay_individually(group: Sequence[PendingCommand]) -> bool:
+    """Whether a group cannot be written as it is: a refusal that came after a number was taken would leave a gap, and
+    what follows one command might undo what another one does."""
+    if any(pending.took_number and pending.error is not None for pending in group):
+        return True
+    return len(group) > 1 and any(each.write_set is not None and each.write_set.isolated for each in group)
+
+
+def batched_statements(group: Iterable[PendingCommand]) -> Iterable[tuple[str, list[Params]]]:
+    """The writes of a whole group, equal statements together. The order within each command is kept; commands of one
+    group share no key, so their statements may change places."""
+    lists = [_merge_equal_statements(pending.write_set.writes) for pending in group if pending.write_set is not None]
+    for position in itertools.count():
+        batches: dict[str, list[Params]] = {}
+        for runs in lists:
+            if position < len(runs):
+                name, params = runs[position]
+                batches.setdefault(name, []).extend(params)
+        if not batches:
+            return
+        yield from batches.items()
+
+
+def _merge_equal_statements(writes: list[tuple[str, Params]]) -> list[tuple[str, list[Params]]]:
+    """The writes of one command, those that follow each other with the same statement as one."""
+    if len(writes) == 1:
+        return [(writes[0][0], [writes[0][1]])]
+    return [(name, [params for _, params in run]) for name, run in itertools.groupby(writes, itemgetter(0))]
+
+
+def group_events(group: Iterable[PendingCommand]) -> list[tuple[str, JournalEvent]]:
+    """(organisation, event) of a whole group, in the order the commands came."""
+    return [
+        (pending.command.org, event)
+        for pending in group
+        if pending.write_set is not None
+        for event in pending.write_set.events
+    ]
+
+
+class CacheInvalidation(NamedTuple):
+    """Something that processes keep in memory is not what it was; `key` names it among its kind."""
+
+    org_id: str
+    kind: str
+    key: str
+
+
+def cache_invalidations(group: Iterable[PendingCommand], queries: Mapping[str, Query]) -> list[CacheInvalidation]:
+    """What a whole group changes of that, each thing once."""
+    found: dict[CacheInvalidation, None] = {}
+    for pending in group:
+        for name, params in pending.write_set.writes if pending.write_set is not None else ():
+            if (changed := queries[name].cache_change(params)) is not None:
+                found[CacheInvalidation(pending.command.org, *changed)] = None
+    return list(found)
+
+
+class CommandQueue:
+    """Commands that wait for the one writer. At most `limits.waiting_commands`, then ServerBusy."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.subscribers = SubscriberTable()
+        self.meter = StoreMeter()
+        self._limits = limits
+        self._queued: deque[PendingCommand] = deque()
+        self._individual: deque[PendingCommand] = deque()
+        self._wakeup: asyncio.Future[None] | None = None
+        self._closing = False
+
+    @property
+    def queued_commands(self) -> int:
+        """How many commands wait to be taken."""
+        return len(self._queued) + len(self._individual)
+
+    def submit(self, command: Command[Any]) -> "asyncio.Future[Any]":
+        """Takes a command; its future is answered when it is durable or refused."""
+        if self._closing:
+            raise StoreUnavailable
+        if len(self._queued) >= self._limits.waiting_commands:
+            raise ServerBusy
+        future = asyncio.get_running_loop().create_future()
+        self._queued.append(PendingCommand(command, future, self.subscribers))
+        self._wake_writer()
+        return future
+
+    def close(self) -> None:
+        """No more commands; those that wait are still taken."""
+        self._closing = True
+        self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def next_group(self) -> list[PendingCommand]:
+        """The next group, or an empty list after the queue was closed and emptied."""
+        while not (self._queued or self._individual):
+            if self._closing:
+                return []
+            self._wakeup = asyncio.get_running_loop().create_future()
+            await self._wakeup
+        for _ in range(_GATHER_TURNS):
+            await yield_to_others()
+        if self._individual:
+            return [self._individual.popleft()]
+        return self._pick_disjoint_group()
+
+    def _pick_disjoint_group(self) -> list[PendingCommand]:
+        """As many as may run together; a command that shares a key with an earlier one stays, and keeps its place."""
+        group: list[PendingCommand] = []
+        later: list[PendingCommand] = []
+        used: set[Hashable] = set()
+        while self._queued and len(group) < self._limits.group_commands and len(later) < _MAX_SKIPPED:
+            pending = self._queued.popleft()
+            if pending.command.exclusive:
+                if group or later:
+                    later.append(pending)
+                    break
+                return [pending]
+            keys = pending.command.keys
+            (later if not used.isdisjoint(keys) else group).append(pending)
+            used.update(keys)
+        self._queued.extendleft(reversed(later))
+        return group
+
+    def replay_individually(self, group: Sequence[PendingCommand]) -> None:
+        """Puts a group back, to be decided again one by one."""
+        for pending in group:
+            pending.reset()
+        self._individual.extend(group)
+
+
+async def run_writer(
+    queue: CommandQueue,
+    commit: "Callable[[list[PendingCommand]], Any]",
+    notify: "Callable[[Iterable[str]], None]",
+    conflict: type[Exception],
+    monotonic: "Callable[[], float]",
+) -> None:
+    """The one writer: takes groups until the queue is closed, commits each, and tells the callers."""
+    meter = queue.meter
+    while group := await queue.next_group():
+        began = monotonic()
+        crash_points.mark_reached("group.taken")
+        try:
+            await commit(group)
+            crash_points.mark_reached("group.committed")
+            meter.committed += 1
+            meter.commands += len(group)
+            meter.observe(monotonic() - began)
+        except conflict as error:
+            meter.replayed += 1
+            if len(group) > 1:
+                queue.replay_individually(group)
+            else:
+                group[0].fail(_individual_error(group[0], error))
+            continue
+        except StoreUnavailable as error:
+            meter.failed += 1
+            for pending in group:
+                pending.fail(error)
+            continue
+        except Exception as error:
+            # A mistake of ours in one command, seen only while writing: the others go on, and so does the writer.
+            meter.failed += 1
+            if len(group) > 1:
+                queue.replay_individually(group)
+            else:
+                _log.exception("a command could not be written")
+                group[0].fail(error)
+            continue
+        for pending in group:
+            pending.resolve()
+        crash_points.mark_reached("group.told")
+        notify(key for pending in group if pending.write_set is not None for key in pending.write_set.notify)
+        crash_points.mark_reached("group.rung")
+
+
+def _individual_error(pending: PendingCommand, conflict: Exception) -> Exception:
+    """A command that conflicts with nobody else has its own refusal, or has made a mistake that the log should show."""
+    return pending.error or conflict

@@ -1,0 +1,1 @@
+"""The store on PostgreSQL, its backups, and LISTEN/NOTIFY wake-ups."""

@@ -1,0 +1,157 @@
+"""Retention: what is old and settled goes, in small batches, between which everybody else has their turn.
+
+Each noun says itself what of its own may go (`Prunes`); the pace is here, and the journal's part. What may go once may
+go for ever, so a batch is found by reading what is committed, and needs no lock until it is deleted.
+
+Above: the slices' pruning, the server. Below: `store/timers.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import NamedTuple, Protocol
+
+from molecule_core.common.clock import DAY, SECOND, Clock, yield_to_others
+from molecule_core.common.limits import Limits
+from molecule_core.store.database import Command, CommandSteps, Store, WriteSet
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS_KEY, set_timer
+
+RETENTION_TIMER = "retention"
+"""The kind of the timer that prunes."""
+# A start has better things to do than to clean up.
+_AFTER_START_SECONDS = 60
+# One part of work, nine of rest, and never less rest than this: the others hardly notice.
+_REST_FACTOR = 9
+_MIN_REST_SECONDS = 0.02
+_log = logging.getLogger("molecule.retention")
+
+
+class RetentionBatch(NamedTuple):
+    """Rows of one kind that may go, and the command that deletes them; None: a look that found none."""
+
+    what: str
+    rows: int
+    command: Command[None] | None
+
+
+EMPTY_BATCH = RetentionBatch("", 0, None)
+
+
+class RetentionPolicy(Protocol):
+    """One noun's part of retention."""
+
+    def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        """All that may go because it is older than a time, at most `count` rows a batch, whether or not the batches
+        are carried out. Every look that finds nothing is told too (`LOOKED`), so that many of them take turns."""
+
+
+class RetentionWorker:
+    """Prunes all nouns, over and over. `gone` counts what went since the start of the process."""
+
+    def __init__(self, store: Store, policies: Sequence[RetentionPolicy], *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._policies = policies
+        self._clock = clock
+        self._limits = limits
+        self._open_round: AsyncIterator[RetentionBatch] | None = None
+        self.deleted_rows: dict[str, int] = {}
+        self.rounds = 0
+
+    @property
+    def cutoff(self) -> int:
+        """What is older than this (microseconds) may go; 0 if all is kept for ever."""
+        days = self._limits.retention_days
+        return self._clock.now() - days * DAY if days else 0
+
+    async def schedule_round(self, after_seconds: int = _AFTER_START_SECONDS) -> None:
+        """Asks for a round after so many seconds."""
+        await self._store.run(self._schedule_command(after_seconds))
+
+    async def on_due(self, _key: str) -> None:
+        """One batch of the round, and the wish for the next."""
+        started = self._clock.monotonic()
+        batch = await self._next_batch()
+        if batch is None:
+            self._open_round = None
+            self.rounds += 1
+            await self._store.run(self._schedule_command(self._limits.prune_seconds))
+            return
+        commands = () if batch.command is None else (self._store.run(batch.command),)
+        await asyncio.gather(*commands)
+        if batch.rows:
+            self.deleted_rows[batch.what] = self.deleted_rows.get(batch.what, 0) + batch.rows
+        rest = max(_MIN_REST_SECONDS, _REST_FACTOR * (self._clock.monotonic() - started))
+        await self._store.run(self._schedule_command(rest))
+
+    async def _next_batch(self) -> RetentionBatch | None:
+        """The next batch that deletes something, or a look after many that found nothing; None at the end."""
+        if not self.cutoff:
+            return None
+        if self._open_round is None:
+            self._open_round = self._all_batches(self.cutoff)
+        batch: RetentionBatch | None = EMPTY_BATCH
+        try:
+            for _ in range(self._limits.retention_batch):
+                batch = await anext(self._open_round, None)
+                if batch is None or batch.command is not None:
+                    break
+        except BaseException:
+            self._open_round = None  # the next round finds what this one did not come to
+            raise
+        return batch
+
+    async def _all_batches(self, before: int) -> AsyncIterator[RetentionBatch]:
+        for policy in self._policies:
+            async for batch in policy.batches(before, self._limits.retention_batch):
+                yield batch
+
+    async def count_expired(self) -> dict[str, int]:
+        """How many rows of each kind would go now. Changes nothing."""
+        found: dict[str, int] = {}
+        if self.cutoff:
+            async for batch in self._all_batches(self.cutoff):
+                if batch.rows:
+                    found[batch.what] = found.get(batch.what, 0) + batch.rows
+                await yield_to_others()
+        return found
+
+    def _schedule_command(self, seconds: float) -> Command[None]:
+        due = self._clock.now() + round(seconds * SECOND)
+        return deletion_command("", [set_timer(RETENTION_TIMER, "", due)], notify=(TIMERS_KEY,))
+
+
+class JournalRetention(RetentionPolicy):
+    """The journal's part: facts older than the time, but for the newest of each organisation, from which its numbers go
+    on. Only the oldest go, so what is kept has no gap."""
+
+    def __init__(self, store: Store, orgs: Callable[[], Iterable[str]]) -> None:
+        self._store = store
+        self._orgs = orgs
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        for org_id in self._orgs():
+            last, full = 0, True
+            while full:
+                oldest = await self._store.rows("journal_front", {"org_id": org_id, "seq": last, "count": count + 1})
+                old = list(takewhile(lambda row: row[1] < before, oldest[:-1]))
+                full = len(old) == count
+                if not old:
+                    yield EMPTY_BATCH
+                    break
+                last = old[-1][0]
+                yield RetentionBatch(
+                    "events", len(old), deletion_command(org_id, [("forget_events", {"org_id": org_id, "upto": last})])
+                )
+
+
+def deletion_command(org_id: str, writes: list[tuple[str, Params]], notify: tuple[str, ...] = ()) -> Command[None]:
+    """A command that carries out what was found before."""
+    return Command(org_id, (), partial(_deletion_steps, writes, notify))
+
+
+def _deletion_steps(writes: list[tuple[str, Params]], notify: tuple[str, ...]) -> CommandSteps[None]:
+    yield from ()
+    return WriteSet(None, writes, notify=notify)

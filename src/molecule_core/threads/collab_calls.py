@@ -1,0 +1,163 @@
+"""Calls of collaboration tools: each begins and ends in the log of who calls, also one that is refused; the same call
+again gets the end that it has.
+
+Above: spawning, waiting. Below: acts, steps, rules.
+"""
+
+from collections.abc import Callable, Collection, Generator
+from typing import Any
+
+from msgspec.structs import replace
+
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import AgentNotFound, CommunicationDenied, InvalidField, MoleculeError, NotFound
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import ThreadMeter
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import may_talk
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.threads import metrics, rules
+from molecule_core.threads.engine_writer import check_generation
+from molecule_core.threads.model import LogEntryRow, Thread
+from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_thread
+from molecule_core.wire.schemas.thread_log import AgentTool, Author, CollabCallEntry, decode_entry
+from molecule_core.wire.schemas.threads import AgentCallBody
+
+CallAction = Callable[[ThreadUnitOfWork, Thread, CollabCallEntry], Generator[StepRequest, Any, CollabCallEntry]]
+"""Does what a call asks for, and says how it ended. Raises a refusal before anything is written."""
+
+
+class CollabCalls:
+    """Runs calls, each as one command."""
+
+    def __init__(self, store: Store, org: OrgReader, meter: ThreadMeter, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._meter = meter
+        self._org = org
+        self._clock = clock
+        self._limits = limits
+
+    async def run_call(
+        self, thread: Thread, tool: AgentTool, request: AgentCallBody, action: CallAction
+    ) -> CollabCallEntry:
+        """A call from its begin to its end. A refusal is raised, and stands in the log as a failed end; but not that of
+        a call whose name a wait has that goes on. Raises NotFound, StaleGeneration, InvalidField, and what the deed
+        raises."""
+
+        def decide() -> CommandSteps[CollabCallEntry]:
+            uow, row = yield from self.load_caller(thread, request)
+            known = yield from load_call(row, f"end:{request.call_id}")
+            if known is not None:
+                return WriteSet(known)
+            if (yield from load_call(row, f"begin:{request.call_id}")) is not None:
+                raise InvalidField(reason="call_id is that of a wait that goes on; give each call its own")
+            pending = self.append_begin(uow, row, tool, request)
+            try:
+                ended = yield from action(uow, row, pending)
+            except MoleculeError as error:
+                return self._reject(row, tool, request, error)
+            uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
+            return uow.to_write_set(ended)
+
+        return await self._store.run(Command(thread.org_id, (), decide, exclusive=True))
+
+    def load_caller(
+        self, thread: Thread, request: AgentCallBody
+    ) -> Generator[StepRequest, Any, tuple[ThreadUnitOfWork, Thread]]:
+        """The thread that calls, as it stands then."""
+        row = yield from load_thread(thread.thread_id)
+        if row is None:
+            raise NotFound(what="thread")
+        if request.generation is not None:
+            check_generation(row, request.generation)
+        uow = ThreadUnitOfWork(self._clock.now(), self._limits, self._meter)
+        return uow, uow.attach(row)
+
+    def append_begin(
+        self, uow: ThreadUnitOfWork, row: Thread, tool: AgentTool, request: AgentCallBody
+    ) -> CollabCallEntry:
+        """The first of the two lines."""
+        pending = CollabCallEntry(
+            call_id=request.call_id,
+            tool=tool,
+            status="inProgress",
+            sender_thread_id=row.thread_id,
+            prompt=request.message,
+            model=request.model,
+            effort=request.effort,
+        )
+        uow.append_entry(row.thread_id, pending, turn_id=row.turn_id, key=f"begin:{request.call_id}")
+        return pending
+
+    def _reject(
+        self, row: Thread, tool: AgentTool, request: AgentCallBody, error: MoleculeError
+    ) -> WriteSet[CollabCallEntry]:
+        """Nothing but the two lines is written."""
+        uow = ThreadUnitOfWork(self._clock.now(), self._limits, self._meter)
+        uow.attach(row)
+        ended = replace(self.append_begin(uow, row, tool, request), status="failed", reason=error.text)
+        if tool == "spawn":
+            uow.add_metrics(metrics.metrics_for_rejected_spawn(error))
+        uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
+        return uow.to_write_set(ended, error=error)
+
+    # -- whom a target means -------------------------------------------------------------------------------------------
+
+    def resolve_target(
+        self, uow: ThreadUnitOfWork, sender: Thread, target: str | None
+    ) -> Generator[StepRequest, Any, Thread]:
+        """The agent that a path or an id means, if the sender may reach it. Raises NoSuchAgent, MayNotTalk."""
+        found = yield from self.find_target(sender, target or "")
+        if found is None:
+            raise AgentNotFound(target=target or "")
+        return uow.attach(found)
+
+    def find_target(self, sender: Thread, target: str) -> Generator[StepRequest, Any, Thread | None]:
+        """The same; None: there is none. Raises MayNotTalk."""
+        path = rules.resolve_path(sender.path, target) if target else None
+        found = None
+        if path is not None:
+            rows = yield ReadQuery("thread_at", {"root_id": sender.root_id, "path": path})
+            found = Thread.from_row(rows[0]) if rows else None
+        if found is None and target and "\x00" not in target:
+            found = yield from load_thread(target)
+        if found is None or found.org_id != sender.org_id:
+            return None
+        if found.root_id != sender.root_id:
+            self._check_reach(sender, found)
+        return found
+
+    def _check_reach(self, sender: Thread, found: Thread) -> None:
+        """Beyond the own tree only where the workspaces may talk."""
+        one, other = self._org.workspace(sender.workspace_id), self._org.workspace(found.workspace_id)
+        if one is None or other is None or not may_talk(self._org, one, other):
+            raise CommunicationDenied(caller=sender.workspace_id, target=found.workspace_id)
+
+
+def load_call(row: Thread, key: str) -> Generator[StepRequest, Any, CollabCallEntry | None]:
+    """The begin or the end of a call that was made."""
+    rows = yield ReadQuery("thread_entry_by_key", {"thread_id": row.thread_id, "key": key})
+    entry = decode_entry(LogEntryRow(*rows[0]).body) if rows else None
+    return entry if isinstance(entry, CollabCallEntry) else None
+
+
+def readable_by_caller(row: Thread, others: Collection[Thread]) -> Generator[StepRequest, Any, set[str]]:
+    """Those of other threads whose last words a call tells its thread: what its workspace may read of their trees, and
+    ends that were sent to the thread itself as letters."""
+    known = {each.thread_id for each in others if each.workspace_id == row.workspace_id}
+    foreign = [each for each in others if each.thread_id not in known]
+    for root_id in dict.fromkeys(each.root_id for each in foreign):
+        tree = yield ReadQuery("threads_of_tree", {"root_id": root_id})
+        known |= rules.readable_by(row.workspace_id, [Thread.from_row(each) for each in tree])
+    for each in foreign:
+        query = {"receiver_id": row.thread_id, "author_id": each.thread_id}
+        if each.thread_id not in known and (yield ReadQuery("thread_final_sent", query)) == [
+            (rules.last_final_text(each),)
+        ]:
+            known.add(each.thread_id)
+    return known
+
+
+def thread_author(row: Thread) -> Author:
+    """A thread as somebody who acts."""
+    return Author("thread", row.thread_id, row.path)

@@ -1,0 +1,69 @@
+"""Retention of threads: a tree goes some days after all of it was closed, thread by thread with their logs; not what a
+fork still sees. What a session was called goes on to the one that has taken its place, to which it leads.
+
+Above: the server. Below: the store.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, Row, Store, WriteSet
+from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy
+
+# What goes with a thread. Keys are handed on while it is there, and each for all threads of a command before one is
+# forgotten: so several sessions in a row may go in any order. Then it goes itself: its base instructions stay as long.
+_DELETE_STATEMENTS = (
+    "hand_on_thread_keys",
+    "forget_thread_place",
+    "forget_thread",
+    "forget_thread_bases",
+    "forget_thread_entries",
+    "forget_thread_turns",
+    "forget_thread_mail",
+    "forget_thread_usage",
+    "forget_thread_reports",
+    "forget_thread_keys",
+)
+
+
+class ThreadRetention(RetentionPolicy):
+    """The part of threads."""
+
+    def __init__(self, store: Store, org: OrgReader) -> None:
+        self._store = store
+        self._org = org
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        for org in self._org.orgs():
+            async for batch in self._org_batches(org.id, before, count):
+                yield batch
+
+    async def _org_batches(self, org_id: str, before: int, count: int) -> AsyncIterator[RetentionBatch]:
+        position: dict[str, Any] = {"updated_at": -1, "id": ""}
+        while True:
+            query = {"org_id": org_id, "before": before, "count": count, **position}
+            found = _limit_by_entries(await self._store.rows("old_threads", query), count)
+            if not found:
+                yield EMPTY_BATCH
+                return
+            yield RetentionBatch("threads", len(found), self._delete_command(query, {row[0] for row in found}))
+            position = {"id": found[-1][0], "updated_at": found[-1][1]}
+
+    def _delete_command(self, query: dict[str, Any], found: set[str]) -> Command[None]:
+        """Deletes those of the threads that were found that may still go: a closed thread may be taken up again, or
+        forked, until then."""
+
+        def decide() -> CommandSteps[None]:
+            rows = yield ReadQuery("old_threads", query)
+            own = [{"thread_id": row[0]} for row in rows if row[0] in found]
+            return WriteSet(None, [(name, each) for name in _DELETE_STATEMENTS for each in own])
+
+        return Command(query["org_id"], (), decide, exclusive=True)
+
+
+def _limit_by_entries(rows: Sequence[Row], count: int) -> Sequence[Row]:
+    """The first of them: at least one, and no more than have so many lines of logs together."""
+    entry_counts = accumulate(last for *_, last in rows)
+    return rows[: max(1, sum(each <= count for each in entry_counts))]

@@ -1,0 +1,39 @@
+"""What happens to seats is heard here, in the transaction in which it happens.
+
+Above: hands. Below: acts, steps.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from molecule_core.common.limits import Limits
+from molecule_core.org.model import WorkspacesRemoved
+from molecule_core.store.database import Changes, ReadQuery, RequestBatch, StepRequest
+from molecule_core.threads.model import SERVER_AUTHOR, Thread
+from molecule_core.threads.transitions import ThreadTransitions
+from molecule_core.threads.unit_of_work import ThreadUnitOfWork
+
+
+class ThreadSubscriber:
+    """Follows facts of seats."""
+
+    def __init__(self, transitions: ThreadTransitions, limits: Limits) -> None:
+        self._transitions = transitions
+        self._limits = limits
+
+    def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
+        """Seats are removed: their threads are closed, and whoever asked them for something, or waits for them, hears
+        that. Agents of other seats below them go on."""
+        found = yield RequestBatch([ReadQuery("threads_of_seat", {"workspace_id": each}) for each in event.ids])
+        threads_to_close = sorted(
+            (Thread.from_row(row) for rows in found for row in rows), key=lambda each: each.created_at
+        )
+        uow = ThreadUnitOfWork(event.at, self._limits, self._transitions.meter)
+        roots = dict.fromkeys(each.root_id for each in threads_to_close)
+        for rows in (yield RequestBatch([ReadQuery("threads_of_tree", {"root_id": each}) for each in roots])):
+            uow.attach_tree([Thread.from_row(row) for row in rows])
+        for each in threads_to_close:
+            uow.attach(each)
+            yield from self._transitions.close_thread(uow, each.thread_id, SERVER_AUTHOR, "detach")
+        write_set = uow.to_write_set(None)
+        return Changes(write_set.writes, write_set.events, write_set.notify, after_commit=write_set.after_commit)

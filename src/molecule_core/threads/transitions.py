@@ -1,0 +1,302 @@
+"""What happens when turns end, threads close and letters come: the same, whoever causes it.
+
+Above: the hands of this slice. Below: steps, rules.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.metrics import ThreadMeter
+from molecule_core.store.database import ReadQuery, StepRequest
+from molecule_core.threads import rules
+from molecule_core.threads.model import SERVER_AUTHOR, LogEntryRow, Mail, Thread, ThreadTurn
+from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_open_calls, load_thread, load_turn
+from molecule_core.wire.schemas import thread_log as log
+from molecule_core.wire.schemas.thread_log import (
+    Author,
+    DescendantsAction,
+    MailType,
+    TextInput,
+    TurnOutcome,
+    TurnTrigger,
+)
+
+_TURN_ENDED = "the turn has ended"
+"""Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
+_OUTCOME_UNKNOWN = "The outcome is not known: the turn ended before the tool had answered."
+
+
+class ThreadTransitions:
+    """Ends turns, closes threads, delivers letters."""
+
+    def __init__(self, ids: IdGenerator, meter: ThreadMeter) -> None:
+        """`meter`: counts what the changes do that these acts are part of."""
+        self._ids = ids
+        self.meter = meter
+
+    def accept_turn(
+        self,
+        uow: ThreadUnitOfWork,
+        thread_id: str,
+        texts: Sequence[TextInput],
+        *,
+        trigger: TurnTrigger,
+        author: Author,
+        key: str | None = None,
+        requester_id: str | None = None,
+    ) -> ThreadTurn:
+        """A turn is accepted."""
+        turn = ThreadTurn(
+            turn_id=self._ids.new(),
+            thread_id=thread_id,
+            status="accepted",
+            cause=trigger,
+            input=msgspec.json.encode(list(texts)).decode(),
+            author=msgspec.json.encode(author).decode(),
+            key=key,
+            requester_id=requester_id,
+            accepted_at=uow.now,
+            ended_at=None,
+        )
+        uow.accept_turn(thread_id, turn)
+        return turn
+
+    def send_mail(
+        self,
+        uow: ThreadUnitOfWork,
+        receiver: Thread,
+        sender: Thread | None,
+        *,
+        kind: MailType,
+        text: str,
+        key: str,
+        wakes: bool,
+    ) -> Generator[StepRequest, Any, Mail]:
+        """A letter is accepted. Its receiver takes part in the change already."""
+        mail = Mail(
+            mail_id=self._ids.new(),
+            receiver_id=receiver.thread_id,
+            author_id=None if sender is None else sender.thread_id,
+            author="" if sender is None else sender.path,
+            seq=0,
+            type=kind,
+            wakes=int(wakes),
+            text=text,
+            key=key,
+            state="accepted",
+            turn_id=None,
+            sent_at=uow.now,
+        )
+        return (yield from uow.post_mail(mail))
+
+    def wake_if_idle(
+        self, uow: ThreadUnitOfWork, thread_id: str, trigger: TurnTrigger = "mail", requester_id: str | None = None
+    ) -> ThreadTurn | None:
+        """An idle thread gets a turn in which it reads its letters; one with a turn to come reads them there."""
+        thread = uow.get(thread_id)
+        if thread.open or thread.closed:
+            return None
+        return self.accept_turn(uow, thread_id, [], trigger=trigger, author=SERVER_AUTHOR, requester_id=requester_id)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def end_turn(
+        self,
+        uow: ThreadUnitOfWork,
+        thread_id: str,
+        turn_id: str,
+        status: TurnOutcome,
+        *,
+        error: str | None = None,
+        final: str | None = None,
+        seen: int | None = None,
+        allow_next_turn: bool = True,
+    ) -> Generator[StepRequest, Any, None]:
+        """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
+        meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown. Not
+        `goes_on`: it gets none; once no turn is left, who asked by a letter that was not shown hears of that too."""
+        if uow.get(thread_id).active_flags:  # nothing is waited for any more, which those above it are told
+            yield from self._attach_tree(uow, thread_id)
+        turn = yield from load_turn(turn_id)
+        requester_ids = [] if turn is None or turn.requester_id is None else [turn.requester_id]
+        if uow.get(thread_id).turn_id == turn_id:
+            yield from self._close_open_calls(uow, thread_id, turn_id)
+            read = yield ReadQuery("thread_mail_in_turn", {"receiver_id": thread_id, "turn_id": turn_id})
+            for mail in [Mail.from_row(row) for row in read]:
+                uow.set_mail_state(mail, "answered" if status == "completed" else "failed", turn_id)
+                requester_ids += (
+                    [mail.author_id] if mail.wakes and mail.author_id and mail.mail_type != "FINAL_ANSWER" else []
+                )
+        if uow.get(thread_id).turn_id in (None, turn_id):  # no turn is left that may ask for what is waited for
+            yield from self._interrupt_stray_waits(uow, thread_id, _TURN_ENDED)
+        uow.end_turn(thread_id, log.TurnEndedEntry(turn_id, status, error, final))
+        if not allow_next_turn and not uow.get(thread_id).open:  # control: stopped-reader-told
+            requester_ids += yield from self._fail_unread_mail(uow, thread_id)
+        for each in dict.fromkeys(requester_ids):
+            if allow_next_turn or each != thread_id:  # an end that it was told itself would wake it
+                yield from self._notify_requester(uow, thread_id, turn_id, each, rules.final_text(status, final, error))
+        if allow_next_turn:
+            yield from self._accept_next_turn(uow, thread_id, status, seen)
+
+    def _fail_unread_mail(self, uow: ThreadUnitOfWork, thread_id: str) -> Generator[StepRequest, Any, list[str]]:
+        """Letters that ask for work which nobody will do have failed; who wrote them, without those whom this change
+        has told of an end already."""
+        requester_ids = list[str]()
+        waiting = yield ReadQuery("thread_mail_waiting", {"receiver_id": thread_id})
+        for mail in map(Mail.from_row, waiting):
+            if mail.wakes and mail.mail_type != "FINAL_ANSWER":
+                author = None if mail.author_id is None else (yield from self._attach_if_found(uow, mail.author_id))
+                uow.set_mail_state(mail, "failed", None)
+                requester_ids += [] if author is None else [author.thread_id]
+        return [each for each in requester_ids if all(mail.author_id != thread_id for mail in uow.posted_mail(each))]
+
+    def _close_open_calls(
+        self, uow: ThreadUnitOfWork, thread_id: str, turn_id: str
+    ) -> Generator[StepRequest, Any, None]:
+        """Calls without an output, and waits, are over."""
+        open_call_ids = yield from load_open_calls(thread_id, turn_id)
+        for call_id in open_call_ids.elements():
+            uow.append_entry(thread_id, log.ToolOutputEntry(call_id, _OUTCOME_UNKNOWN, is_error=True), turn_id=turn_id)
+        rows = yield ReadQuery("thread_collabs_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
+        pending: dict[str, log.CollabCallEntry] = {}
+        for row in rows:
+            call = log.decode_entry(row[0])
+            if isinstance(call, log.CollabCallEntry):
+                pending[call.call_id] = call
+        for call in pending.values():
+            if call.status == "inProgress":
+                self._interrupt_wait(uow, thread_id, call, turn_id, _TURN_ENDED)
+
+    def _interrupt_wait(
+        self, uow: ThreadUnitOfWork, thread_id: str, wait: log.CollabCallEntry, turn_id: str | None, reason: str
+    ) -> None:
+        """A wait is over, whatever it waits for."""
+        interrupted = msgspec.structs.replace(wait, status="interrupted", reason=reason)
+        uow.append_entry(thread_id, interrupted, turn_id=turn_id, key=f"end:{wait.call_id}")
+
+    def _interrupt_stray_waits(
+        self, uow: ThreadUnitOfWork, thread_id: str, reason: str
+    ) -> Generator[StepRequest, Any, None]:
+        """Waits that began outside of all turns are over: no turn's end is theirs, and nobody may ask for them."""
+        for call_id in uow.get(thread_id).wait_call_ids:
+            rows = yield ReadQuery("thread_entry_by_key", {"thread_id": thread_id, "key": f"begin:{call_id}"})
+            entry_row = LogEntryRow(*rows[0])
+            call = log.decode_entry(entry_row.body)
+            if entry_row.turn_id is None and isinstance(call, log.CollabCallEntry):
+                self._interrupt_wait(uow, thread_id, call, None, reason)
+
+    def _notify_requester(
+        self, uow: ThreadUnitOfWork, thread_id: str, turn_id: str, requester_id: str, text: str
+    ) -> Generator[StepRequest, Any, None]:
+        """Who asked for a turn gets its end, by its policy."""
+        requester = yield from self._attach_if_found(uow, requester_id)
+        if requester is None:
+            return
+        thread = uow.get(thread_id)
+        turn_rows = yield ReadQuery("thread_turns_asked", {"requester_id": requester.thread_id})
+        others = sum(not uow.has_ended_turn(row[0]) for row in turn_rows)
+        digests = len((yield ReadQuery("thread_digests_waiting", {"receiver_id": requester.thread_id})))
+        # One change may end several agents: those that it has ended before count as the store will say.
+        final_mail = [mail for mail in uow.posted_mail(requester.thread_id) if mail.mail_type == "FINAL_ANSWER"]
+        digests += sum(
+            mail.author_id is not None and uow.get(mail.author_id).wake_policy == "digest" for mail in final_mail
+        )
+        is_waking = rules.should_wake_now(thread.wake_policy, others, digests) and not uow.is_stopped(
+            requester.thread_id
+        )
+        yield from self.send_mail(
+            uow, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
+        )
+        if is_waking:
+            self.wake_if_idle(uow, requester.thread_id)
+
+    def _accept_next_turn(
+        self, uow: ThreadUnitOfWork, thread_id: str, status: TurnOutcome, seen: int | None
+    ) -> Generator[StepRequest, Any, None]:
+        thread = uow.get(thread_id)
+        has_unseen_input = status == "completed" and seen is not None and thread.heard > seen
+        if has_unseen_input and not (yield from self._has_answering_turn(thread)):
+            self.accept_turn(uow, thread_id, [], trigger="user", author=SERVER_AUTHOR)
+            return
+        waiting = yield ReadQuery("thread_mail_waiting", {"receiver_id": thread_id})
+        if any(mail.wakes for mail in (*map(Mail.from_row, waiting), *uow.posted_mail(thread_id))):
+            self.wake_if_idle(uow, thread_id)
+
+    def _has_answering_turn(self, thread: Thread) -> Generator[StepRequest, Any, bool]:
+        """Whether a turn to come answers what was said: not if all that wait sum up. (One that this change has brought,
+        which the store does not know yet, answers.)"""
+        for each in thread.queued_turn_ids:
+            turn = yield from load_turn(each)
+            if turn is None or rules.answers_input(turn.trigger):
+                return True
+        return False
+
+    def _attach_tree(self, uow: ThreadUnitOfWork, thread_id: str) -> Generator[StepRequest, Any, list[Thread]]:
+        rows = yield ReadQuery("threads_of_tree", {"root_id": uow.get(thread_id).root_id})
+        tree = [Thread.from_row(row) for row in rows]
+        uow.attach_tree(tree)
+        return tree
+
+    def _attach_if_found(self, uow: ThreadUnitOfWork, thread_id: str) -> Generator[StepRequest, Any, Thread | None]:
+        if not uow.is_attached(thread_id):
+            row = yield from load_thread(thread_id)
+            if row is None:
+                return None
+            uow.attach(row)
+        return uow.get(thread_id)
+
+    # -- stopping ------------------------------------------------------------------------------------------------------
+
+    def interrupt_turns(
+        self, uow: ThreadUnitOfWork, thread_id: str, *, include_queued: bool = False
+    ) -> Generator[StepRequest, Any, bool]:
+        """The turn that runs ends, at once; if none runs, or `all_of_it`, those that wait too. Whether there was
+        anything to end."""
+        thread = uow.get(thread_id)
+        running, queued = thread.turn_id, thread.queued_turn_ids
+        if running is not None:
+            yield from self.end_turn(uow, thread_id, running, "interrupted", allow_next_turn=not include_queued)
+        if running is None or include_queued:
+            for each in queued:
+                yield from self.end_turn(uow, thread_id, each, "interrupted", allow_next_turn=False)
+        return running is not None or bool(queued)
+
+    def close_thread(
+        self, uow: ThreadUnitOfWork, thread_id: str, by: Author, descendants: DescendantsAction
+    ) -> Generator[StepRequest, Any, None]:
+        """The thread takes nothing more."""
+        if uow.get(thread_id).closed:
+            return
+        yield from self._interrupt_stray_waits(uow, thread_id, "the thread was closed")
+        yield from self.interrupt_turns(uow, thread_id, include_queued=True)
+        uow.append_entry(thread_id, log.ThreadClosedEntry(descendants, by))
+
+    def stop_tree(
+        self,
+        uow: ThreadUnitOfWork,
+        thread_id: str,
+        action: Literal["interrupt", "close"],
+        by: Author,
+        descendants: DescendantsAction,
+    ) -> Generator[StepRequest, Any, None]:
+        """A thread is interrupted or closed, perhaps with those below. Who is at work and is stopped with others does
+        not begin again because these have ended."""
+        path = uow.get(thread_id).path
+        tree = yield from self._attach_tree(uow, thread_id)
+        below = [each for each in tree if rules.is_below(each.path, path)] if descendants != "detach" else []
+        if below:
+            uow.mark_stopped(*(each.thread_id for each in (uow.get(thread_id), *map(uow.attach, below)) if each.open))
+        yield from self._stop_thread(uow, thread_id, action, by, descendants)
+        for each in below:
+            yield from self._stop_thread(uow, each.thread_id, descendants, by, descendants)
+
+    def _stop_thread(
+        self, uow: ThreadUnitOfWork, thread_id: str, action: str, by: Author, descendants: DescendantsAction
+    ) -> Generator[StepRequest, Any, None]:
+        if action == "close":
+            yield from self.close_thread(uow, thread_id, by, descendants)
+        else:
+            yield from self.interrupt_turns(uow, thread_id)

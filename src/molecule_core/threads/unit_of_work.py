@@ -1,0 +1,355 @@
+"""Steps without decisions: what is written and told when lines are added to logs. One change may touch several threads.
+
+Above: the hands of this slice. Below: fold, items, rules.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import MetricIncrements, ThreadMeter
+from molecule_core.store.database import JournalEvent, ReadQuery, StepRequest, T, WriteSet
+from molecule_core.store.journal import org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.threads import fold, metrics
+from molecule_core.threads.base_instructions import BaseInstructions
+from molecule_core.threads.model import (
+    THREAD,
+    WAIT_TIMER,
+    LogEntryRow,
+    Mail,
+    Thread,
+    ThreadTurn,
+    thread_wake_key,
+    wait_timer_key,
+    work_wake_key,
+)
+from molecule_core.threads.rules import TreeUsage, active_flags, is_below
+from molecule_core.threads.serializers import thread_item
+from molecule_core.wire.schemas import thread_log as log
+from molecule_core.wire.schemas.thread_log import (
+    Author,
+    TextInput,
+    ThreadClosedPayload,
+    ThreadEntry,
+    ThreadItemPayload,
+    ThreadMailPayload,
+    ThreadStatus,
+    ThreadStatusChangedPayload,
+    TurnCompletedPayload,
+    TurnStartedPayload,
+)
+
+Statement = tuple[str, Params]
+_TURN_ENTRIES = (log.TurnAcceptedEntry, log.TurnStartedEntry, log.TurnEndedEntry)
+ENDED_TURN_STATUSES = ("completed", "failed", "interrupted")
+
+
+def input_entry(
+    text_input: TextInput, by: Author, recipient: str, mail_id: str
+) -> log.UserMessageEntry | log.PeerMessageEntry:
+    """Input as it stands in the log: the user's words, or those of another agent that were passed on."""
+    if text_input.peer is None:
+        return log.UserMessageEntry(text_input.text, by)
+    return log.PeerMessageEntry(
+        text=text_input.text,
+        author=text_input.peer,
+        author_thread_id=None,
+        recipient=recipient,
+        mail_id=mail_id,
+        mail_type="MESSAGE",
+    )
+
+
+def load_thread(thread_id: str) -> Generator[StepRequest, Any, Thread | None]:
+    """A thread as it stands."""
+    rows = yield ReadQuery("thread", {"thread_id": thread_id})
+    return Thread.from_row(rows[0]) if rows else None
+
+
+def load_turn(turn_id: str) -> Generator[StepRequest, Any, ThreadTurn | None]:
+    """A turn as it stands."""
+    rows = yield ReadQuery("thread_turn", {"turn_id": turn_id})
+    return ThreadTurn.from_row(rows[0]) if rows else None
+
+
+def load_open_calls(thread_id: str, turn_id: str) -> Generator[StepRequest, Any, Counter[str]]:
+    """The calls of tools of a turn that have no output yet, by their names."""
+    open_call_ids = Counter[str]()
+    for row in (yield ReadQuery("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})):
+        each = log.decode_entry(row[1])
+        if isinstance(each, log.ToolCallEntry):
+            open_call_ids[each.call_id] += 1
+        elif isinstance(each, log.ToolOutputEntry) and open_call_ids[each.call_id]:
+            open_call_ids[each.call_id] -= 1
+    return open_call_ids
+
+
+def load_tree_tokens(thread: Thread) -> Generator[StepRequest, Any, int]:
+    """What a tree has cost."""
+    return int((yield ReadQuery("thread_tree_tokens", {"root_id": thread.root_id}))[0][0])
+
+
+def load_tree_usage(root_id: str, workspace_id: str, since: int) -> Generator[StepRequest, Any, TreeUsage]:
+    """What a tree and a workspace use of their limits. Counted, not kept: so a slot cannot leak."""
+    live, lifetime, tokens = (yield ReadQuery("thread_room", {"root_id": root_id}))[0]
+    recent_spawns = (yield ReadQuery("thread_spawns_since", {"workspace_id": workspace_id, "since": since}))[0][0]
+    return TreeUsage(int(live), int(lifetime), int(tokens), int(recent_spawns))
+
+
+class ThreadUnitOfWork:
+    """What one command does to threads: their rows as they will be, lines of logs, and what is told of it."""
+
+    def __init__(self, now: int, limits: Limits, meter: ThreadMeter | None = None) -> None:
+        """`meter` counts it, once it is on disk."""
+        self.now = now
+        self._meter = meter
+        self._tally = Counter[tuple[str, ...]]()
+        self._limits = limits
+        self._rows: dict[str, Thread] = {}
+        self._new = set[str]()
+        self._unannounced: dict[str, list[JournalEvent]] = {}
+        self._trees: dict[str, Sequence[Thread]] = {}
+        self._writes = list[Statement]()
+        self._events = list[JournalEvent]()
+        self._notify: dict[str, None] = {}
+        self._posted_mail: dict[str, list[Mail]] = {}
+        self._ended_turn_ids = set[str]()
+        self._stopped_thread_ids = set[str]()
+
+    def attach(self, thread: Thread) -> Thread:
+        """A thread takes part; as this change has made it, if it does already."""
+        return self._rows.setdefault(thread.thread_id, thread)
+
+    def get(self, thread_id: str) -> Thread:
+        """How a thread of this change stands now."""
+        return self._rows[thread_id]
+
+    def is_attached(self, thread_id: str) -> bool:
+        """Whether a thread takes part."""
+        return thread_id in self._rows
+
+    def mark_stopped(self, *thread_ids: str) -> None:
+        """These threads were at work and are stopped together: what ends among them wakes none of them."""
+        self._stopped_thread_ids.update(thread_ids)
+
+    def is_stopped(self, thread_id: str) -> bool:
+        """Whether a thread is stopped together with others."""
+        return thread_id in self._stopped_thread_ids
+
+    def attach_tree(self, threads: Sequence[Thread]) -> None:
+        """The tree, for who waits for approvals of those below it."""
+        for each in threads:
+            self._trees[each.root_id] = threads
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    def create_thread(self, entry: log.ThreadCreatedEntry) -> Thread:
+        """A new thread. It is told of with `announce`, before anything else of it."""
+        thread = fold.fold_created(entry, self.now)
+        self._rows[thread.thread_id] = thread
+        self._new.add(thread.thread_id)
+        self._unannounced[thread.thread_id] = []
+        self._write_entry(thread, entry, None, None)
+        return thread
+
+    def emit_started(self, thread_id: str) -> None:
+        """The new thread is told of as a whole, and then line by line."""
+        thread = self._rows[thread_id]
+        waiting = self._unannounced.pop(thread_id)
+        self._emit("THREAD_STARTED", thread, thread_item(thread, thread.active_flags))
+        self._events += waiting
+
+    def append_entry(
+        self, thread_id: str, entry: ThreadEntry, *, turn_id: str | None = None, key: str | None = None
+    ) -> int:
+        """A line is added; its ordinal."""
+        before = self._rows[thread_id]
+        after = self._rows[thread_id] = fold.fold_entry(before, entry, self.now)
+        turn_id = entry.turn_id if isinstance(entry, _TURN_ENTRIES) else turn_id
+        self._write_entry(after, entry, turn_id, key)
+        self.add_metrics(metrics.metrics_for_entry(entry))
+        self._emit_turn_event(after, entry)
+        if isinstance(entry, log.CollabCallEntry) and entry.tool == "wait":
+            self._schedule_wait_timer(after, entry)
+        if (before.status, before.message, before.flags, before.waits) != (
+            after.status,
+            after.message,
+            after.flags,
+            after.waits,
+        ):
+            self._emit_status(after)
+        if before.flags != after.flags:
+            for each in self._trees.get(after.root_id, ()):
+                if is_below(after.path, each.path):
+                    self._emit_status(self.attach(each))
+        return after.last_ordinal
+
+    def set_base(self, thread_id: str, base: BaseInstructions, version: int) -> None:
+        """Base instructions are put into force, and written down for good."""
+        entry = base.to_entry(thread_id, version)
+        self.write(
+            "insert_thread_base",
+            {
+                "thread_id": thread_id,
+                "version": version,
+                "text": base.text,  # control: base-text
+                "provenance": _encode_json(base.provenance),
+                "sha256": entry.sha256,
+                "item_id": entry.item_id,
+            },
+        )
+        self.append_entry(thread_id, replace(entry, text=""))
+
+    def update_lease(self, thread_id: str, **lease: Any) -> None:
+        """Who may write to it changes."""
+        self._rows[thread_id] = replace(self._rows[thread_id], **lease)
+
+    def add_metrics(self, tally: MetricIncrements) -> None:
+        """So much is counted of it."""
+        self._tally.update(tally)
+
+    def _write_entry(self, thread: Thread, entry: ThreadEntry, turn_id: str | None, key: str | None) -> None:
+        body, kind = _encode_json(entry), log.entry_type(entry)
+        entry_row = LogEntryRow(thread.thread_id, thread.last_ordinal, turn_id, kind, body, self.now)
+        self.write("insert_thread_entry", {**entry_row._asdict(), "key": key})
+        is_small = len(body) <= self._limits.thread_event_bytes
+        shown = Raw(body.encode()) if is_small else None
+        news = ThreadItemPayload(thread.thread_id, thread.root_id, entry_row.ordinal, kind, turn_id, shown)
+        self._emit("THREAD_ITEM", thread, news, rev=entry_row.ordinal)
+
+    def _emit_turn_event(self, thread: Thread, entry: ThreadEntry) -> None:
+        ids = (thread.thread_id, thread.root_id)
+        match entry:
+            case log.TurnStartedEntry():
+                self._emit("TURN_STARTED", thread, TurnStartedPayload(*ids, entry.turn_id, entry.generation))
+            case log.TurnEndedEntry():
+                payload = TurnCompletedPayload(*ids, entry.turn_id, entry.status, entry.error, entry.final)
+                self._emit("TURN_COMPLETED", thread, payload)
+            case log.ThreadClosedEntry():
+                self._emit("THREAD_CLOSED", thread, ThreadClosedPayload(*ids, entry.descendants))
+            case _:
+                pass
+
+    def _schedule_wait_timer(self, thread: Thread, wait: log.CollabCallEntry) -> None:
+        """A wait that begins has an end at its deadline, also if nobody asks for it again."""
+        key = wait_timer_key(thread, wait.call_id)
+        if wait.status != "inProgress":
+            self._writes.append(cancel_timer(WAIT_TIMER, key))
+        elif wait.deadline is not None:
+            self._writes.append(set_timer(WAIT_TIMER, key, wait.deadline))
+            self._notify[TIMERS_KEY] = None
+
+    def _emit_status(self, thread: Thread) -> None:
+        tree = [self._rows.get(each.thread_id, each) for each in self._trees.get(thread.root_id, ())]
+        status = ThreadStatus(thread.agent_status, thread.message)
+        flags = active_flags(thread, tree)
+        payload = ThreadStatusChangedPayload(thread.thread_id, thread.root_id, status, flags, thread.revision + 1)
+        self._emit("THREAD_STATUS_CHANGED", thread, payload)
+
+    def _emit(self, name: str, thread: Thread, payload: Any, *, rev: int | None = None) -> None:
+        encoded = msgspec.json.encode(payload)
+        number = thread.revision + 1 if rev is None else rev
+        above = None if thread.root_workspace_id == thread.workspace_id else thread.root_workspace_id
+        event = JournalEvent(name, thread.workspace_id, THREAD, thread.thread_id, number, encoded, self.now, above)
+        self._unannounced.get(thread.thread_id, self._events).append(event)
+
+    # -- turns and mail ------------------------------------------------------------------------------------------------
+
+    def accept_turn(self, thread_id: str, turn: ThreadTurn) -> None:
+        """A turn will be run."""
+        self.write("insert_thread_turn", turn)
+        entry = log.TurnAcceptedEntry(
+            turn_id=turn.turn_id,
+            trigger=turn.trigger,
+            input=turn.input_texts,
+            author=turn.input_author,
+            key=turn.key,
+            requester_thread_id=turn.requester_id,
+        )
+        self.append_entry(thread_id, entry)
+
+    def end_turn(self, thread_id: str, entry: log.TurnEndedEntry) -> None:
+        """A turn is over."""
+        turn_update = {"turn_id": entry.turn_id, "status": entry.status, "ended_at": self.now}
+        self.write("save_thread_turn", turn_update)
+        self._ended_turn_ids.add(entry.turn_id)
+        self.append_entry(thread_id, entry)
+
+    def has_ended_turn(self, turn_id: str) -> bool:
+        """Whether a turn is over by this change: the store does not know it yet."""
+        return turn_id in self._ended_turn_ids
+
+    def post_mail(self, mail: Mail) -> Generator[StepRequest, Any, Mail]:
+        """A letter is accepted, behind all that the receiver has got before."""
+        posted = self._posted_mail.setdefault(mail.receiver_id, [])
+        last = posted[-1].seq if posted else None
+        if last is None:
+            last = int((yield ReadQuery("thread_mail_last", {"receiver_id": mail.receiver_id}))[0][0])
+        sent = replace(mail, seq=last + 1)
+        posted.append(sent)
+        self.write("insert_thread_mail", sent)
+        self._emit_mail_state(sent)
+        return sent
+
+    def posted_mail(self, thread_id: str) -> list[Mail]:
+        """The letters to a thread that this change has brought: the store does not know them yet."""
+        return self._posted_mail.get(thread_id, [])
+
+    def set_mail_state(self, mail: Mail, state: str, turn_id: str | None) -> None:
+        """A letter stands otherwise."""
+        updated = replace(mail, state=state, turn_id=turn_id)
+        self.write("save_thread_mail", {"mail_id": mail.mail_id, "state": state, "turn_id": turn_id})
+        self._emit_mail_state(updated)
+
+    def _emit_mail_state(self, mail: Mail) -> None:
+        self.add_metrics(metrics.metrics_for_mail(mail.state))
+        receiver = self._rows[mail.receiver_id]
+        for each in dict.fromkeys((mail.receiver_id, mail.author_id)):
+            if each is not None and each in self._rows:
+                payload = ThreadMailPayload(
+                    mail_id=mail.mail_id,
+                    mail_type=mail.mail_type,
+                    author_thread_id=mail.author_id,
+                    receiver_thread_id=mail.receiver_id,
+                    root_id=receiver.root_id,
+                    state=mail.state,  # type: ignore[arg-type]
+                )
+                self._emit("THREAD_MAIL", self._rows[each], payload)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def write(self, name: str, params: Params) -> None:
+        """And this."""
+        self._writes.append((name, params))
+
+    def to_write_set(self, result: T, *, error: Exception | None = None) -> WriteSet[T]:
+        """All of it, as a command."""
+        for thread_id, row in self._rows.items():
+            saved = replace(row, revision=row.revision + 1)
+            name = "insert_thread" if thread_id in self._new else "save_thread"
+            self._writes.append((name, saved))
+            self._rows[thread_id] = saved
+            self._notify |= dict.fromkeys(
+                (thread_wake_key(thread_id), work_wake_key(row.workspace_id), org_key(row.org_id))
+            )
+        after_commit = None if self._meter is None or not self._tally else partial(self._meter.add, self._tally)
+        return WriteSet(result, self._writes, self._events, tuple(self._notify), after_commit, error)
+
+    def to_write_set_of_thread(self, thread_id: str) -> WriteSet[Thread]:
+        """All of it; the answer is how a thread stands then."""
+        write_set = self.to_write_set(None)
+        return WriteSet(
+            self._rows[thread_id], write_set.writes, write_set.events, write_set.notify, write_set.after_commit
+        )
+
+
+def _encode_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

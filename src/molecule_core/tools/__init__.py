@@ -1,0 +1,1 @@
+"""The platform's tools: specification, registry, documentation, host configuration, MCP dispatcher."""

@@ -1,0 +1,408 @@
+"""What the platform's tools take and give. `tools/registry.py` says what each of them is for.
+
+Texts of arguments are read by models: they say what to put in, and what happens if it is left out.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from molecule_core.wire.schemas.inbox import InboxMessage
+
+MAX_INBOX_WAIT_SECONDS = 300
+"""Seconds of `wait_for_message`: hosts give up on a call somewhere beyond it."""
+MAX_PEEKED_MESSAGES = 100
+MAX_HISTORY_MESSAGES = 500
+
+_OPTIONAL_ID_PATTERN = r"^[A-Za-z0-9._:-]{0,128}$"
+
+ActingWorkspaceArgument = Annotated[
+    str,
+    Meta(
+        pattern=_OPTIONAL_ID_PATTERN,
+        description="The workspace you act as (its id), if you have several; left out: your only one.",
+    ),
+]
+AttemptArgument = Annotated[
+    int,
+    Meta(
+        ge=0,
+        lt=1 << 31,
+        description="The `attempt` that came with the message; left out: the one under which you hold it.",
+    ),
+]
+
+OptionalHandleArgument = Annotated[
+    str,
+    Meta(
+        pattern=_OPTIONAL_ID_PATTERN,
+        description="The reply_handle in the instructions of the message that this answers, if it has one.",
+    ),
+]
+ProgressArgument = Annotated[
+    bool,
+    Meta(
+        description="True: you only say that you are at it. The message stays open, and you have more time to answer "
+        "it."
+    ),
+]
+ApprovalIdArgument = Annotated[
+    str,
+    Meta(
+        pattern=_OPTIONAL_ID_PATTERN,
+        description="Only if a rule has stopped this very call and it is approved now: the id of that approval.",
+    ),
+]
+
+
+class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every tool's arguments have in common."""
+
+
+# -- a2a ---------------------------------------------------------------------------------------------------------------
+
+
+class ReplyToWorkspaceArguments(ToolArguments, frozen=True):
+    """reply_to_workspace."""
+
+    text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    workspace_id: Annotated[
+        str,
+        Meta(
+            pattern=_OPTIONAL_ID_PATTERN,
+            description="The workspace you answer as: the message's arrival_workspace_id. Left out: the workspace that "
+            "the message came to, or your only one.",
+        ),
+    ] = ""
+    peer_id: Annotated[
+        str,
+        Meta(
+            pattern=_OPTIONAL_ID_PATTERN,
+            description="The peer you answer: the message's peer_id. Empty or left out: the person on the canvas.",
+        ),
+    ] = ""
+    activity_id: Annotated[
+        str,
+        Meta(
+            pattern=_OPTIONAL_ID_PATTERN,
+            description="The message you answer. It is acknowledged with the answer, so that it does not come again.",
+        ),
+    ] = ""
+    intent: Annotated[
+        Literal["request", "inform", "ack"],
+        Meta(
+            description="To a peer: `inform` if you want no answer (what an answer is, if left out), `request` if you "
+            "need one, `ack` if you only say that you have read it."
+        ),
+    ] = "inform"
+    attempt: AttemptArgument = 0
+    reply_handle: OptionalHandleArgument = ""
+    progress: ProgressArgument = False
+    approval_id: ApprovalIdArgument = ""
+
+
+class ReplyToWorkspaceResult(Struct, frozen=True, kw_only=True):
+    """Where an answer went. `peer_id` is empty if it went to the person; `answer` is what a peer said that answers at
+    once; `acknowledged` tells whether the message that it answers is done."""
+
+    status: str
+    workspace_id: str
+    peer_id: str
+    activity_id: str
+    acknowledged: bool
+    answer: str = ""
+    note: str = ""
+
+
+class SendMessageToUserArguments(ToolArguments, frozen=True):
+    """send_message_to_user."""
+
+    message: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    attachments: Annotated[
+        list[dict[str, Any]],
+        Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
+    ] = []
+    reply_handle: OptionalHandleArgument = ""
+    progress: ProgressArgument = False
+    workspace_id: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class SendMessageToUserResult(Struct, frozen=True, kw_only=True):
+    """A message that is on the canvas now."""
+
+    status: str
+    workspace_id: str
+    activity_id: str
+
+
+class ListPeersArguments(ToolArguments, frozen=True):
+    """list_peers."""
+
+    q: Annotated[
+        str, Meta(max_length=200, description="Only those whose name or role holds this text; left out: all.")
+    ] = ""
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class PeerInfo(Struct, frozen=True, kw_only=True):
+    """A workspace that you may talk to."""
+
+    id: str
+    name: str
+    role: str | None
+    status: str
+    parent_id: str | None
+    active_tasks: int
+    agent_card: Any = None
+
+
+class ListPeersResult(Struct, frozen=True, kw_only=True):
+    """Siblings, then children, then the parent."""
+
+    workspace_id: str
+    peers: list[PeerInfo]
+
+
+class WorkspaceInfoArguments(ToolArguments, frozen=True):
+    """get_workspace_info."""
+
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class WorkspaceInfo(Struct, frozen=True, kw_only=True):
+    """A seat as the server knows it."""
+
+    id: str
+    name: str
+    role: str | None
+    status: str
+    runtime: str
+    parent_id: str | None
+    delivery_mode: str
+    tier: int
+    active_tasks: int
+    max_concurrent_tasks: int
+    broadcast_enabled: bool
+    talk_to_user_enabled: bool
+    agent_card: Any = None
+
+
+class NoArguments(ToolArguments, frozen=True):
+    """A tool that takes nothing."""
+
+
+class ConnectedWorkspace(Struct, frozen=True, kw_only=True):
+    """One workspace that this agent sits in."""
+
+    workspace_id: str
+    platform_url: str
+    name: str = ""
+    status: str = ""
+
+
+class RuntimeIdentityResult(Struct, frozen=True, kw_only=True):
+    """Who the agent is to Molecule."""
+
+    runtime: str
+    version: str
+    workspaces: list[ConnectedWorkspace]
+
+
+class UpdateAgentCardArguments(ToolArguments, frozen=True):
+    """update_agent_card."""
+
+    card: Annotated[
+        dict[str, Any],
+        Meta(
+            min_length=1,
+            description="The whole new card: name, description, skills [{id?, name, description}], version. It takes "
+            "the place of the old one.",
+        ),
+    ]
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class CardUpdateResult(Struct, frozen=True, kw_only=True):
+    """A card that is shown now."""
+
+    status: str
+    workspace_id: str
+
+
+class BroadcastMessageArguments(ToolArguments, frozen=True):
+    """broadcast_message."""
+
+    message: Annotated[str, Meta(min_length=1, description="What everybody is to know.")]
+    workspace_id: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class BroadcastMessageResult(Struct, frozen=True, kw_only=True):
+    """How many workspaces a message reached; `skipped` names those whose inbox is full."""
+
+    status: str
+    workspace_id: str
+    activity_id: str
+    delivered: int
+    skipped: list[str] = []
+
+
+# -- inbox -------------------------------------------------------------------------------------------------------------
+
+
+class WaitForMessageArguments(ToolArguments, frozen=True):
+    """wait_for_message."""
+
+    timeout_secs: Annotated[
+        float,
+        Meta(
+            ge=0, le=MAX_INBOX_WAIT_SECONDS, description=f"How long to wait, seconds, at most {MAX_INBOX_WAIT_SECONDS}."
+        ),
+    ] = 60
+
+
+class WaitForMessageResult(Struct, frozen=True, kw_only=True):
+    """The message that came; none if the time is over. `waiting`: so many more are known to wait behind it."""
+
+    message: InboxMessage | None
+    waiting: int = 0
+    note: str = ""
+
+
+class InboxPeekArguments(ToolArguments, frozen=True):
+    """inbox_peek."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_PEEKED_MESSAGES, description="At most so many messages.")] = 10
+
+
+class InboxPeekResult(Struct, frozen=True, kw_only=True):
+    """Messages that wait for an answer or an acknowledgement, oldest first."""
+
+    messages: list[InboxMessage]
+    note: str = ""
+
+
+class InboxPopArguments(ToolArguments, frozen=True):
+    """inbox_pop."""
+
+    activity_id: Annotated[
+        str, Meta(pattern=_OPTIONAL_ID_PATTERN, min_length=1, description="The message that is handled.")
+    ]
+    attempt: AttemptArgument = 0
+    workspace_id: ActingWorkspaceArgument = ""
+
+
+class InboxPopResult(Struct, frozen=True, kw_only=True):
+    """A message that does not come again."""
+
+    activity_id: str
+    workspace_id: str
+    removed: bool
+    note: str = ""
+
+
+class ChatHistoryArguments(ToolArguments, frozen=True):
+    """chat_history."""
+
+    peer_id: Annotated[
+        str,
+        Meta(
+            pattern=_OPTIONAL_ID_PATTERN,
+            description="The peer whose messages you want; empty or left out: the person's.",
+        ),
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_HISTORY_MESSAGES, description="At most so many messages.")] = 20
+    before_ts: Annotated[
+        str, Meta(max_length=64, description="Only messages before this time, such as 2026-11-21T22:41:07Z.")
+    ] = ""
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class ChatHistoryEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message. `role`: `user` (a person), `peer` or `agent` (yourself)."""
+
+    activity_id: str
+    role: str
+    text: str
+    created_at: str
+    name: str = ""
+    attachments: list[dict[str, Any]] = []
+
+
+class ChatHistoryResult(Struct, frozen=True, kw_only=True):
+    """A conversation, oldest first. `reached_end`: there is nothing before it."""
+
+    workspace_id: str
+    peer_id: str
+    messages: list[ChatHistoryEntry]
+    reached_end: bool
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+NamespaceArgument = Annotated[
+    str, Meta(max_length=50, description="A drawer of your own naming, such as `customers`; left out: the common one.")
+]
+
+
+class CommitMemoryArguments(ToolArguments, frozen=True):
+    """commit_memory."""
+
+    content: Annotated[str, Meta(min_length=1, description="The fact, so that it can be understood alone, later.")]
+    scope: Annotated[
+        Literal["LOCAL", "TEAM", "GLOBAL"],
+        Meta(
+            description="LOCAL: only you (if left out); TEAM: your team too; GLOBAL: everybody, for a root workspace."
+        ),
+    ] = "LOCAL"
+    namespace: NamespaceArgument = ""
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class CommitMemoryResult(Struct, frozen=True, kw_only=True):
+    """A memory that is kept. `redacted`: so many credentials were taken out of it before."""
+
+    id: str
+    workspace_id: str
+    scope: str
+    namespace: str | None = None
+    redacted: int = 0
+
+
+class RecallMemoryArguments(ToolArguments, frozen=True):
+    """recall_memory."""
+
+    query: Annotated[str, Meta(max_length=1000, description="Words to look for; left out: the newest.")] = ""
+    scope: Annotated[
+        Literal["LOCAL", "TEAM", "GLOBAL"] | UnsetType,
+        Meta(description="Only this scope; left out: all that you may read."),
+    ] = UNSET
+    namespace: Annotated[str, Meta(max_length=50, description="Only this drawer; left out: all.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=50, description="At most so many.")] = 10
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class RecalledMemory(Struct, frozen=True, kw_only=True):
+    """Something that was committed, and by which workspace."""
+
+    id: str
+    content: str
+    scope: str
+    namespace: str | None = None
+    workspace_id: str = ""
+    workspace_name: str | None = None
+    created_at: str = ""
+
+
+class RecallMemoryResult(Struct, frozen=True, kw_only=True):
+    """What was found, best first."""
+
+    workspace_id: str
+    memories: list[RecalledMemory]

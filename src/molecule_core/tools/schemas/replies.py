@@ -1,0 +1,72 @@
+"""What the tools about reply handles and options take and give. `tools/registry.py` says what each of them is for."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from molecule_core.tools.schemas.messages import (
+    ActingWorkspaceArgument,
+    ApprovalIdArgument,
+    ProgressArgument,
+    ToolArguments,
+)
+
+_HANDLE_PATTERN = r"^[A-Za-z0-9._:-]{1,128}$"
+
+ReplyHandleArgument = Annotated[
+    str, Meta(pattern=_HANDLE_PATTERN, description="The reply_handle in the message's instructions, such as m17-k3f9q.")
+]
+
+
+class ReplyByHandleArguments(ToolArguments, frozen=True):
+    """reply."""
+
+    handle: ReplyHandleArgument
+    text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    progress: ProgressArgument = False
+    attachments: Annotated[
+        list[dict[str, Any]],
+        Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
+    ] = field(default_factory=list)
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class DeclineArguments(ToolArguments, frozen=True):
+    """decline."""
+
+    handle: ReplyHandleArgument
+    reason: Annotated[str, Meta(min_length=1, description="Why, in a sentence; whoever asked reads it.")]
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""
+
+
+class ReplyByHandleResult(Struct, frozen=True, kw_only=True):
+    """What became of the message that a handle belongs to: `state` is answered, declined, open if it was progress, or
+    late if it was a task that had ended before: what you said is kept and has no effect. `activity_id` is what you
+    said, `answers` the message; `peer_id` is empty if a person had sent it."""
+
+    status: str
+    workspace_id: str
+    activity_id: str = ""
+    answers: str = ""
+    peer_id: str = ""
+    state: str = ""
+    acknowledged: bool = False
+    note: str = ""
+
+
+class PresentOptionsArguments(ToolArguments, frozen=True):
+    """present_options."""
+
+    question: Annotated[str, Meta(min_length=1, description="What the person is to decide, so that it stands alone.")]
+    options: Annotated[
+        list[Annotated[str, Meta(min_length=1)]],
+        Meta(
+            min_length=1,
+            description="What can be chosen, each as one short line: it is the text of a button. At most 10 of 120 "
+            "characters, if the server's operator has not set it otherwise.",
+        ),
+    ]
+    via_workspace: ActingWorkspaceArgument = ""
+    approval_id: ApprovalIdArgument = ""

@@ -1,0 +1,199 @@
+"""The `message/send` dialect: what comes in, made regular; and the answers that real clients read.
+
+Clients of several ages speak to us. What they leave out is filled, what they spell differently is respelled, and what
+is stored is the regular form. A client that sends an `A2A-Version` header is held to that version instead.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from molecule_core.common.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
+from molecule_core.common.limits import Limits
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id
+
+SEND_METHOD = "message/send"
+STRICT_VERSIONS = ("0.3",)
+INTENTS = ("request", "inform", "ack")
+# Who a message is from is what the credential proves; the same words from the body are dropped.
+IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
+# Of what a client sent, a refusal repeats no more than a person reads.
+_MAX_QUOTED_LENGTH = 100
+DELEGATION_EXTENSION = "https://molecule.dev/ext/delegation/v1"
+"""Whoever names it in the header X-A2A-Extensions delegates with its message."""
+_PART_KINDS = ("text", "file", "data")
+
+
+class SendRequest(Struct):
+    """A regular `message/send`: the JSON-RPC id to answer under, and the parts of the request."""
+
+    rpc_id: str | int | None
+    params: dict[str, Any]
+    message: dict[str, Any]
+    message_id: str | None
+    """What the client called its message; None if it gave no name, so that nothing can be told apart by it."""
+    text: str
+    intent: str
+    context_id: str | None
+
+
+def is_jsonrpc(body: Any) -> bool:
+    """Whether a body is meant as JSON-RPC, so that a refusal may speak JSON-RPC too."""
+    return isinstance(body, dict) and ("jsonrpc" in body or "method" in body)
+
+
+def rpc_id_of(body: Any) -> str | int | None:
+    """The id of a JSON-RPC request, if it has a usable one."""
+    found = body.get("id") if isinstance(body, dict) else None
+    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+def parse_send(body: Any, *, version: str | None, limits: Limits) -> SendRequest:
+    """Makes a request regular. `version` is the A2A-Version header.
+
+    Raises InvalidMessage, UnknownMethod, A2AVersionNotSupported."""
+    if version is not None and version.strip() not in ("", *STRICT_VERSIONS):
+        raise A2AVersionNotSupported(version=version[:_MAX_QUOTED_LENGTH], supported=", ".join(STRICT_VERSIONS))
+    strict = version is not None
+    if not isinstance(body, dict):
+        raise InvalidMessage(reason="the body must be a JSON object with method and params")
+    method = body.get("method", None if strict else SEND_METHOD)
+    if method != SEND_METHOD:
+        raise UnknownMethod(method=str(method)[:_MAX_QUOTED_LENGTH], known=SEND_METHOD)
+    if strict and body.get("jsonrpc") != "2.0":
+        raise InvalidMessage(reason='jsonrpc must be "2.0"')
+    params = _require_object(body.get("params"), "params")
+    message = _require_object(params.get("message"), "params.message")
+    return _normalize(rpc_id_of(body), dict(params), dict(message), strict, limits)
+
+
+def _normalize(
+    rpc_id: str | int | None, params: dict[str, Any], message: dict[str, Any], strict: bool, limits: Limits
+) -> SendRequest:
+    metadata = _optional_object(message.get("metadata"), "params.message.metadata")
+    message["kind"] = "message"
+    message["role"] = _normalize_role(message.get("role"), strict)
+    message["parts"] = parts = _normalize_parts(message, strict, limits)
+    message["metadata"] = metadata
+    params["message"] = message
+    params["metadata"] = _optional_object(params.get("metadata"), "params.metadata")
+    text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else _join_texts(parts)
+    # A character is at most four bytes: only a text near the limit is worth encoding to be counted.
+    if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
+        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
+    return SendRequest(
+        rpc_id=rpc_id,
+        params=params,
+        message=message,
+        message_id=_parse_client_id(message, "messageId", limits, needed=strict),
+        text=text,
+        intent=_parse_intent(metadata),
+        context_id=_parse_client_id(message, "contextId", limits, needed=False),
+    )
+
+
+def _join_texts(parts: list[dict[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
+
+
+def _require_object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidMessage(reason=f"{where} must be an object")
+    return value
+
+
+def _optional_object(value: Any, where: str) -> dict[str, Any]:
+    return {} if value is None else _require_object(value, where)
+
+
+def _normalize_role(role: Any, strict: bool) -> str:
+    if role is None and not strict:
+        return "user"
+    if role not in ("user", "agent"):
+        raise InvalidMessage(reason='params.message.role must be "user" or "agent"')
+    return str(role)
+
+
+def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, needed: bool) -> str | None:
+    value = message.get(name)
+    if value in (None, "") and not needed:
+        message.pop(name, None)
+        return None
+    if not isinstance(value, str) or not is_valid_client_id(value, limits.id_length):
+        raise InvalidMessage(reason=f"{name} must be text of at most {limits.id_length} characters of {ID_ALPHABET}")
+    return value
+
+
+def _parse_intent(metadata: dict[str, Any]) -> str:
+    intent = metadata.get("intent", "request")
+    if intent not in INTENTS:
+        raise InvalidMessage(reason=f"params.message.metadata.intent must be one of {', '.join(INTENTS)}")
+    return str(intent)
+
+
+def _normalize_parts(message: dict[str, Any], strict: bool, limits: Limits) -> list[dict[str, Any]]:
+    parts = message.get("parts")
+    content = message.pop("content", None)
+    if parts is None and isinstance(content, str) and not strict:
+        parts = [{"kind": "text", "text": content}]
+    if not isinstance(parts, list) or not parts:
+        raise InvalidMessage(reason="params.message.parts must be a list with at least one part")
+    if len(parts) > limits.parts:
+        raise InvalidMessage(reason=f"there are {len(parts)} parts; at most {limits.parts} are taken")
+    regular = [_normalize_part(part, strict) for part in parts]
+    if len(regular) > limits.attachments and sum(part["kind"] == "file" for part in regular) > limits.attachments:
+        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest with another message")
+    return regular
+
+
+def _normalize_part(part: Any, strict: bool) -> dict[str, Any]:
+    """One part with `kind`; older clients write `type`."""
+    if not isinstance(part, dict):
+        raise InvalidMessage(reason="each part must be an object")
+    kind = part.get("kind") if strict else part.get("kind", part.get("type"))
+    if kind is None and not strict and isinstance(part.get("text"), str):
+        kind = "text"
+    if kind not in _PART_KINDS:
+        raise InvalidMessage(reason=f"a part's kind must be one of {', '.join(_PART_KINDS)}")
+    wanted: type | tuple[type, ...] = str if kind == "text" else (dict, list) if kind == "data" else dict
+    if not isinstance(part.get(kind), wanted):
+        raise InvalidMessage(reason=f"a {kind} part must hold its content under {kind!r}")
+    regular: dict[str, Any] = {"kind": kind}
+    regular.update(part)
+    regular.pop("type", None)
+    regular["kind"] = kind
+    return regular
+
+
+def queued_response(rpc_id: str | int | None, *, activity_id: str, context_id: str, at: str) -> dict[str, Any]:
+    """What a sender to a polling agent is told: a submitted A2A task, and beside it the keys that older clients read.
+
+    (The older shape alone is no JSON-RPC answer: A2A clients raise on it.)"""
+    return {
+        "jsonrpc": "2.0",
+        "id": rpc_id,
+        "result": {
+            "kind": "task",
+            "id": activity_id,
+            "contextId": context_id,
+            "status": {"state": "submitted", "timestamp": at},
+        },
+        "status": "queued",
+        "delivery_mode": "poll",
+        "method": SEND_METHOD,
+        "activity_id": activity_id,
+    }
+
+
+def task_response(rpc_id: str | int | None, task: dict[str, Any], *, is_settled: bool) -> dict[str, Any]:
+    """What who delegates by a message is told: the task and, until it has ended, the keys that older clients read."""
+    answer = {"jsonrpc": "2.0", "id": rpc_id, "result": task}
+    if is_settled:
+        return answer
+    return {**answer, "status": "queued", "delivery_mode": "poll", "method": SEND_METHOD, "activity_id": task["id"]}
+
+
+def rpc_error_response(rpc_id: str | int | None, code: int, text: str, reason: str) -> dict[str, Any]:
+    """A JSON-RPC refusal; `reason` is Molecule's own code for it, as A2A carries such things."""
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason.upper(), "domain": "molecule"}
+    return {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": text, "data": [info]}}

@@ -1,0 +1,1 @@
+"""Shapes of JSON that server and agents both read and write."""
