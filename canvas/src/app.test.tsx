@@ -6,12 +6,12 @@ import type { Parts } from "./instructions/model";
 import { memoryVault } from "./state/testing";
 import { Root } from "./views/Root";
 import { completeWindow, settled } from "./views/testing";
-import type { Session } from "./wire";
+import type { SessionView } from "./wire";
 
 const WAY_IN = "Log in to Molecule";
 const USED = "This login link was used before, or is too old.";
 
-function sessionOf(id: string): Session {
+function sessionOf(id: string): SessionView {
   return { user: { id, name: id, kind: "person", role: "owner" }, org: { id: "org", name: "Acme" }, version: "1" };
 }
 

@@ -10,7 +10,7 @@ import { settingsStore, type Settings, type SettingsStore } from "./state/settin
 import { createStore, useSelected, useStored, type Store } from "./state/store";
 import { ownerKey, Unsaved } from "./state/unsaved";
 import { browserVault, type Vault } from "./state/vault";
-import type { Session } from "./wire";
+import type { SessionView } from "./wire";
 
 type Door =
   | { kind: "checking" }
@@ -102,7 +102,7 @@ export class App {
     }
   }
 
-  private open(session: Session): void {
+  private open(session: SessionView): void {
     const desk = new Desk({
       session,
       api: new Api(() => this.leave()),

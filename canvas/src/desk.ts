@@ -30,14 +30,14 @@ import { askBeforeLoss } from "./state/unsaved";
 import type { Vault } from "./state/vault";
 import { withRead, withReply } from "./state/working";
 import { nameText, type UploadLimits } from "./text/files";
-import type { DelegationFull, DelegationItem, EventFrame, Session, Snapshot } from "./wire";
+import type { DelegationDetail, DelegationItem, EventFrame, SessionView, Snapshot } from "./wire";
 
 const PAGE = 50;
 const LARGE = 2_000;
 const LARGE_MS = 250;
 
 interface DeskParts {
-  session: Session;
+  session: SessionView;
   /** Closed with the desk: what it has in hand goes out under no other session. */
   api: Api;
   vault: Vault;
@@ -48,7 +48,7 @@ interface DeskParts {
 }
 
 export class Desk {
-  readonly session: Session;
+  readonly session: SessionView;
   readonly api: Api;
   readonly data: Store<State | null> = createStore<State | null>(null);
   /** The same for views that look at all agents at once: in a large organisation that is no work for every frame. */
@@ -193,7 +193,7 @@ export class Desk {
   }
 
   /** Reads a delegation with all that came of it. */
-  async readDelegation(id: string): Promise<DelegationFull> {
+  async readDelegation(id: string): Promise<DelegationDetail> {
     const full = await this.api.delegation(id);
     this.takeWork([full.delegation]);
     return full;

@@ -39,7 +39,7 @@ export interface WorkspaceView {
 }
 
 /** An agent sits in its seat and is heard. `recovered_from`: the status it had before. */
-export interface Online {
+export interface AgentOnlinePayload {
   delivery_mode: string;
   recovered_from?: string;
   agent_card?: unknown;
@@ -47,19 +47,19 @@ export interface Online {
 }
 
 /** An agent answers, but says that much of its work fails. */
-export interface Degraded {
+export interface AgentDegradedPayload {
   error_rate: number;
   sample_error?: string;
   runtime_state?: string;
 }
 
 /** No heartbeat for too long; None: never one. */
-export interface Silent {
+export interface AgentOfflinePayload {
   last_heard_at: string | null;
 }
 
 /** A person paused the workspace, or let it sleep. `previous_status`: how it stood before. */
-export interface PutAside {
+export interface WorkspacePausedPayload {
   previous_status: string;
 }
 
@@ -67,54 +67,54 @@ export interface PutAside {
  * The workspace stands below another one now, with all that are below it; None: at the top. Its peers, and those
  * of others, have changed with it. `name`: the new one, where its own was taken there.
  */
-export interface Moved {
+export interface WorkspaceMovedPayload {
   parent_id: string | null;
   old_parent_id: string | null;
   name?: string;
 }
 
 /** A workspace of a team. */
-export interface Member {
+export interface ExpandedWorkspace {
   id: string;
   name: string;
   role: string | null;
 }
 
 /** A team was made below the workspace: all its members, those above before those below. */
-export interface Expanded {
-  children: Member[];
+export interface WorkspaceExpandedPayload {
+  children: ExpandedWorkspace[];
 }
 
 /** A workspace that was removed. */
-export interface Gone {
+export interface CollapsedWorkspace {
   id: string;
   name: string;
 }
 
 /** All below the workspace was removed. */
-export interface Collapsed {
-  removed_children: Gone[];
+export interface WorkspaceCollapsedPayload {
+  removed_children: CollapsedWorkspace[];
 }
 
 /** Tokens of the workspace were issued (`issued`), or end (`ended`, at `ends_at`). Never a token itself. */
-export interface CredentialsRotated {
+export interface CredentialsRotatedPayload {
   issued: number;
   ended: number;
   ends_at: string | null;
 }
 
 /** Who belongs to the organisation, or who may do what, has changed: read the list of people again. */
-export interface PeopleChanged {
+export interface PeopleChangedPayload {
   person_id: string;
 }
 
 /** The seat is gone; what it said stays readable for persons. */
-export interface Removed {
+export interface WorkspaceRemovedPayload {
   removed_at: string;
 }
 
 /** What the agent says of itself now. */
-export interface CardUpdated {
+export interface CardUpdatedPayload {
   agent_card: unknown;
 }
 
@@ -122,7 +122,7 @@ export interface CardUpdated {
  * A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
  * are large are left out, but for a person's message. `instructions`: for the agent itself alone, if it asks.
  */
-export interface ActivityView {
+export interface ActivityPayload {
   activity_type: string;
   status: string;
   seq: number;
@@ -140,7 +140,7 @@ export interface ActivityView {
 }
 
 /** An agent wrote to its user. `seq` orders the chat of its workspace. `options`: what a question lets choose. */
-export interface AgentMessage {
+export interface AgentMessagePayload {
   message: string;
   workspace_id: string;
   name: string;
@@ -153,7 +153,7 @@ export interface AgentMessage {
  * A chain of messages ran into a limit (hops, messages or pingpong) and waits for a person. `workspace_id`:
  * whose message was refused; `hops` and `messages`: how far the chain went.
  */
-export interface FrozenChain {
+export interface ChainFrozenPayload {
   root_id: string;
   workspace_id: string;
   reason: string;
@@ -162,7 +162,7 @@ export interface FrozenChain {
 }
 
 /** A person lets a chain go on, up to so many hops and messages in all. */
-export interface ReleasedChain {
+export interface ChainReleasedPayload {
   root_id: string;
   most_hops: number;
   most_messages: number;
@@ -170,7 +170,7 @@ export interface ReleasedChain {
 }
 
 /** A person ended a chain: no message of it is taken any more. */
-export interface EndedChain {
+export interface ChainEndedPayload {
   root_id: string;
   by: string;
 }
@@ -179,7 +179,7 @@ export interface EndedChain {
  * What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over, acked,
  * answered, declined, answered_outside or overdue.
  */
-export interface MessageTick {
+export interface MessageTickPayload {
   tick: string;
   first_seq: number;
   last_seq: number;
@@ -192,7 +192,7 @@ export interface MessageTick {
  * A message that wanted an answer has got none in time, and a reminder did not help. `draft`: its agent has said
  * something that it did not send. `template` (id@version): what it was told with.
  */
-export interface MessageOverdue {
+export interface MessageOverduePayload {
   activity_id: string;
   seq: number;
   source_id: string | null;
@@ -202,14 +202,14 @@ export interface MessageOverdue {
 }
 
 /** An agent said something in answer and did not send it: a person may. `state`: kept, sent or discarded. */
-export interface MessageDrafted {
+export interface MessageDraftedPayload {
   activity_id: string;
   seq: number;
   state: string;
 }
 
 /** A message was given up: expired, unreachable or refused. A person can requeue or discard it. */
-export interface MessageDead {
+export interface MessageDeadPayload {
   activity_id: string;
   seq: number;
   reason: string;
@@ -218,13 +218,13 @@ export interface MessageDead {
 }
 
 /** A dead letter is handed out again. */
-export interface MessageRequeued {
+export interface MessageRequeuedPayload {
   activity_id: string;
   seq: number;
 }
 
 /** A dead letter is done with for good. */
-export interface MessageDiscarded {
+export interface MessageDiscardedPayload {
   activity_id: string;
   seq: number;
 }
@@ -233,24 +233,24 @@ export interface MessageDiscarded {
  * Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there,
  * at most as many as are counted as unread.
  */
-export interface ChatPruned {
+export interface ChatPrunedPayload {
   kept: number[];
 }
 
 /** A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall. */
-export interface MemoryWritten {
+export interface MemoryWrittenPayload {
   memory_id: string;
   scope: string;
   namespace: string;
 }
 
 /** A memory is not there any more. */
-export interface MemoryForgotten {
+export interface MemoryForgottenPayload {
   memory_id: string;
 }
 
 /** An agent is there. */
-export interface Heartbeat {
+export interface HeartbeatPayload {
   active_tasks: number;
   uptime_seconds: number;
   current_task: string | null;
@@ -258,7 +258,7 @@ export interface Heartbeat {
 }
 
 /** What an agent works on has changed. None: on nothing. */
-export interface TaskUpdated {
+export interface TaskUpdatedPayload {
   current_task: string | null;
   active_tasks: number;
 }
@@ -271,7 +271,7 @@ export interface Party {
 }
 
 /** Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended). */
-export interface Holder {
+export interface CurrentApprover {
   kind: string;
   workspace_id: string | null;
   name: string;
@@ -281,7 +281,7 @@ export interface Holder {
  * Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
  * approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said.
  */
-export interface Hop {
+export interface ApprovalHistoryEntry {
   at: string;
   what: string;
   by: Party;
@@ -291,7 +291,7 @@ export interface Hop {
 }
 
 /** Who decided. `session`: a short name of the credential it was done with. */
-export interface Judge {
+export interface DecidedBy {
   kind: string;
   id: string;
   name: string;
@@ -299,9 +299,9 @@ export interface Judge {
 }
 
 /** The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed. */
-export interface Ruling {
+export interface ApprovalDecision {
   decision: string;
-  by: Judge;
+  by: DecidedBy;
   at: string;
   note: string;
   revision: number;
@@ -310,7 +310,7 @@ export interface Ruling {
 }
 
 /** Why it is asked, or went as it did. `kind`: rule, authority or deadline. */
-export interface Policy {
+export interface PolicyReason {
   kind: string;
   text: string;
 }
@@ -337,7 +337,7 @@ export interface ApprovalItem {
   status: string;
   revision: number;
   action_hash: string;
-  holder: Holder;
+  holder: CurrentApprover;
   for_person: boolean;
   source: string;
   tool: string | null;
@@ -345,10 +345,10 @@ export interface ApprovalItem {
   created_at: string;
   expires_at: string;
   level_deadline: string | null;
-  decided: Ruling | null;
+  decided: ApprovalDecision | null;
   used_at: string | null;
-  policy: Policy[];
-  path: Hop[];
+  policy: PolicyReason[];
+  path: ApprovalHistoryEntry[];
   message_id: string | null;
   seq: number;
 }
@@ -360,7 +360,7 @@ export interface ApprovalPage {
 }
 
 /** An approval is used, by whoever reads this and nobody else. */
-export interface Used {
+export interface UseApprovalResponse {
   approval_id: string;
   used_at: string;
 }
@@ -370,7 +370,7 @@ export interface Used {
  * called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as
  * long as none like it was approved and used.
  */
-export interface Rule {
+export interface ApprovalRule {
   action: string;
   cost_above?: number;
   first_time?: boolean;
@@ -382,7 +382,7 @@ export interface Rule {
  * cost, within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to
  * decide.
  */
-export interface Grant {
+export interface AuthorityGrant {
   action: string;
   cost_up_to?: number;
   from?: string;
@@ -390,17 +390,17 @@ export interface Grant {
 }
 
 /** What a workspace needs leave for. */
-export interface RuleSet {
-  rules: Rule[];
+export interface ApprovalRuleSet {
+  rules: ApprovalRule[];
 }
 
 /** What a workspace decides by itself. */
-export interface Authority {
-  grants: Grant[];
+export interface ApprovalAuthority {
+  grants: AuthorityGrant[];
 }
 
 /** What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now. */
-export interface PoliciesChanged {
+export interface PoliciesUpdatedPayload {
   rules: number;
   grants: number;
 }
@@ -410,7 +410,7 @@ export interface PoliciesChanged {
  * bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one
  * that is tried again.
  */
-export interface DelegationSent {
+export interface DelegationSentPayload {
   delegation_id: string;
   target_id: string;
   task_preview: string;
@@ -427,7 +427,7 @@ export interface DelegationSent {
  * changes nothing and only tells how far the work is: such an event has no `seq`, and the next one makes up for
  * it.
  */
-export interface DelegationStatus {
+export interface DelegationStatusPayload {
   delegation_id: string;
   target_id: string;
   status: string;
@@ -445,7 +445,7 @@ export interface DelegationStatus {
  * A delegation is answered. `response_preview`: at most 200 bytes; `result_id`: the row that holds all of it, in
  * the inbox of who delegated; `via`: how the answer came.
  */
-export interface DelegationComplete {
+export interface DelegationCompletePayload {
   delegation_id: string;
   target_id: string;
   response_preview: string;
@@ -457,7 +457,7 @@ export interface DelegationComplete {
  * A delegation has ended without an answer, as failed or cancelled: why (`reason`, of a closed list), in what
  * words (`error`), and what to do about it (`advice`).
  */
-export interface DelegationFailed {
+export interface DelegationFailedPayload {
   delegation_id: string;
   target_id: string;
   error: string;
@@ -470,7 +470,7 @@ export interface DelegationFailed {
  * A guard stopped a delegation before it began: the limit (cycle, depth, children or root), how much of it is in
  * use, and what to do instead.
  */
-export interface DelegationRefused {
+export interface DelegationRefusedPayload {
   target_id: string;
   task_preview: string;
   limit: string;
@@ -481,7 +481,7 @@ export interface DelegationRefused {
 }
 
 /** How far the work is, in the words of who does it: said `at` a time. */
-export interface Progress {
+export interface DelegationProgress {
   at?: string;
   current_step?: string;
   tools_used?: string[];
@@ -495,7 +495,7 @@ export interface Progress {
  * `here`, was handed over `before` and stands here once more, or is a message in the `inbox`. `warning`: why it
  * will hardly begin soon.
  */
-export interface Delegated {
+export interface DelegateResponse {
   delegation_id: string;
   status: string;
   target_id: string;
@@ -514,14 +514,14 @@ export interface Delegated {
 }
 
 /** The receipt of a delegation that went another way and is only noted: `status` is `recorded`. */
-export interface Recorded {
+export interface RecordDelegationResponse {
   delegation_id: string;
   status: string;
   idempotent_hit?: boolean;
 }
 
 /** How a delegation stands behind what one of its sides said of its end. One that had ended stays as it was. */
-export interface Updated {
+export interface UpdateDelegationResponse {
   delegation_id: string;
   status: string;
 }
@@ -530,7 +530,7 @@ export interface Updated {
  * What became of a report of progress: `status` is always `noted`, as older agents expect it; `noted`: it is
  * shown, which it is not of what has ended; `delegation_status`: how the delegation stands.
  */
-export interface Reported {
+export interface ReportProgressResponse {
   status: string;
   noted: boolean;
   delegation_status: string;
@@ -571,13 +571,13 @@ export interface DelegationItem {
   depth: number;
   retry_of: string | null;
   recorded: boolean;
-  progress: Progress | null;
+  progress: DelegationProgress | null;
   queue_position: number | null;
   seq: number;
 }
 
 /** One line of the time line of a delegation. `late`: it came after the end and has changed nothing. */
-export interface DelegationFact {
+export interface DelegationTimelineEntry {
   at: string;
   fact: string;
   status: string;
@@ -588,13 +588,13 @@ export interface DelegationFact {
 }
 
 /** How long something waited, and how long somebody worked on it. */
-export interface TreeSeconds {
+export interface TreeDurations {
   waiting: number;
   working: number;
 }
 
 /** A delegation and all below it, summed up. */
-export interface TreeSums {
+export interface TreeTotals {
   nodes: number;
   open: number;
   failed: number;
@@ -603,7 +603,7 @@ export interface TreeSums {
 }
 
 /** A delegation in a tree. Who may read its top may read all of it. */
-export interface TreeNode {
+export interface DelegationTreeNode {
   delegation_id: string;
   status: string;
   phase: string;
@@ -626,23 +626,23 @@ export interface TreeNode {
   parent_id: string | null;
   depth: number;
   retry_of: string | null;
-  progress: Progress | null;
-  own_seconds: TreeSeconds;
-  subtree: TreeSums;
-  children: TreeNode[];
+  progress: DelegationProgress | null;
+  own_seconds: TreeDurations;
+  subtree: TreeTotals;
+  children: DelegationTreeNode[];
 }
 
 /**
  * All about one delegation: `task` and `result` in full, the end of its time line and how many lines stand
  * before it, the tree that it is the top of, and its state as A2A calls it.
  */
-export interface DelegationFull {
+export interface DelegationDetail {
   delegation: DelegationItem;
   task: string;
   result: string | null;
-  timeline: DelegationFact[];
+  timeline: DelegationTimelineEntry[];
   earlier: number;
-  tree: TreeNode;
+  tree: DelegationTreeNode;
   a2a_state: string;
 }
 
@@ -712,7 +712,7 @@ export interface TimelineDelegation {
   depth: number;
   retry_of: string | null;
   recorded: boolean;
-  progress: Progress | null;
+  progress: DelegationProgress | null;
   queue_position: number | null;
   seq: number;
 }
@@ -845,7 +845,7 @@ export interface ChatPage {
 }
 
 /** What an event is about: `rev` counts the entity's changes; 0 for what never changes. */
-export interface Entity {
+export interface EventEntity {
   kind: string;
   id: string;
   rev: number;
@@ -861,14 +861,14 @@ export interface EventFrame {
   workspace_id: string;
   timestamp: string;
   payload: unknown;
-  entity: Entity;
+  entity: EventEntity;
   seq?: number;
   prev?: number;
   client_id?: string;
 }
 
 /** Who looks. `kind`: person, workspace or admin; `role`: viewer, operator or owner. */
-export interface User {
+export interface SessionUser {
   id: string;
   name: string;
   kind: string;
@@ -879,27 +879,27 @@ export interface User {
  * The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest`
  * is the first event that is kept: one can go on behind `oldest` - 1 or later.
  */
-export interface Hello {
+export interface HelloFrame {
   type: "hello";
   protocol: number;
   epoch: string;
   org_id: string;
   head: number;
   oldest: number;
-  user: User;
+  user: SessionUser;
   heartbeat_s: number;
   server_time: string;
 }
 
 /** From the client: go on behind `after`, which was learned in `epoch`. Without `after`: from here on. */
-export interface Subscribe {
+export interface SubscribeFrame {
   type: "subscribe";
   after?: number | null;
   epoch?: string | null;
 }
 
 /** `count` events follow, behind `after` and up to `upto`; then live ones. The first has `prev` == `after`. */
-export interface Resumed {
+export interface ResumedFrame {
   type: "resumed";
   after: number;
   upto: number;
@@ -907,19 +907,19 @@ export interface Resumed {
 }
 
 /** Nothing was missed: `after` is the head. */
-export interface Current {
+export interface CurrentFrame {
   type: "current";
   after: number;
 }
 
 /** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned. */
-export interface SnapshotRequired {
+export interface SnapshotRequiredFrame {
   type: "snapshot_required";
   reason: string;
 }
 
 /** The channel lives; `head_sent` is the seq of the last event sent on it. */
-export interface Ping {
+export interface PingFrame {
   type: "ping";
   head_sent: number;
 }
@@ -962,7 +962,7 @@ export interface SnapshotWorkspace {
 }
 
 /** The last message of a chat. `content` is cut. */
-export interface ChatHead {
+export interface LastChatMessage {
   id: string;
   role: string;
   content: string;
@@ -975,7 +975,7 @@ export interface SnapshotChat {
   workspace_id: string;
   unread: number;
   read_seq: number;
-  last: ChatHead;
+  last: LastChatMessage;
 }
 
 /**
@@ -1011,11 +1011,11 @@ export interface SnapshotDelegation {
   deadline_at: string;
   error: string | null;
   retry_of: string | null;
-  progress: Progress | null;
+  progress: DelegationProgress | null;
 }
 
 /** A delegation that a guard stopped before it began, as its event told it. `seq` and `at`: of the event. */
-export interface SnapshotRefusal {
+export interface SnapshotRejection {
   seq: number;
   at: string;
   source_id: string;
@@ -1051,19 +1051,19 @@ export interface Snapshot {
   as_of: number;
   server_time: string;
   org: SnapshotOrg;
-  user: User;
+  user: SessionUser;
   limits: SnapshotLimits;
   workspaces: SnapshotWorkspace[];
   chats: SnapshotChat[];
   unanswered: SnapshotUnanswered[];
   delegations: SnapshotDelegation[];
-  refusals: SnapshotRefusal[];
+  refusals: SnapshotRejection[];
   approvals: ApprovalItem[];
 }
 
 /** Who is logged in. */
-export interface Session {
-  user: User;
+export interface SessionView {
+  user: SessionUser;
   org: SnapshotOrg;
   version: string;
 }
@@ -1144,7 +1144,7 @@ export interface TemplateDetail {
 }
 
 /** What was saved. `warnings`: what its author may not have meant. */
-export interface SavedTemplate {
+export interface SaveTemplateResponse {
   template: TemplateVersion;
   warnings: string[];
 }
@@ -1162,7 +1162,7 @@ export interface WorkspaceTemplate {
 }
 
 /** What an agent would be told. `text` is byte for byte what the server renders; `tokens` an estimate. */
-export interface Preview {
+export interface TemplatePreview {
   template: string;
   form: string;
   text: string;
@@ -1186,7 +1186,7 @@ export interface RenderedMessage {
 }
 
 /** What an agent would be told with its last messages, newest first. */
-export interface RenderedMessages {
+export interface RenderedMessageList {
   template: string;
   form: string;
   messages: RenderedMessage[];
@@ -1197,7 +1197,7 @@ export interface RenderedMessages {
  * Exactly one of them: a template by its id, or a text beside the template of the workspace's runtime (or the
  * parts of a template).
  */
-export interface TemplateChoice {
+export interface TemplateChoiceBody {
   template_id: string | null;
   inline_template: string | Record<string, unknown> | null;
 }
@@ -1206,7 +1206,7 @@ export interface TemplateChoice {
  * A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
  * `canary`: the version that gets `percent` of the messages.
  */
-export interface TemplateSaved {
+export interface TemplateSavedPayload {
   template_id: string;
   version: number;
   by: string;
@@ -1215,7 +1215,7 @@ export interface TemplateSaved {
 }
 
 /** A template could not be rendered: the message went out without instructions. */
-export interface TemplateFailed {
+export interface TemplateFailedPayload {
   template_id: string;
   version: number;
   workspace_id: string;
@@ -1223,7 +1223,7 @@ export interface TemplateFailed {
 }
 
 /** A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes. */
-export interface TemplateRolledBack {
+export interface TemplateRolledBackPayload {
   template_id: string;
   version: number;
   back_to: number;
@@ -1239,7 +1239,7 @@ export interface TemplateRolledBack {
  * was not answered. `rate`: answered and declined, of all whose outcome is known. `tokens`: of the instructions,
  * in all, estimated.
  */
-export interface VersionFigures {
+export interface TemplateVersionMetrics {
   version: number;
   deliveries: number;
   answered: number;
@@ -1252,7 +1252,7 @@ export interface VersionFigures {
 }
 
 /** One of two versions that share the messages: how many of its outcomes were good, and which part of them. */
-export interface Side {
+export interface TrialArm {
   version: number;
   good: number;
   missed: number;
@@ -1263,25 +1263,25 @@ export interface Side {
  * A canary beside the version in force, since it began. `chance`: how likely a version that is as good would
  * look as bad; `needs`: it is rolled back at this chance, or below; null: not at this moment, whatever happened.
  */
-export interface Trial {
+export interface CanaryTrial {
   since: string;
   percent: number;
-  base: Side;
-  canary: Side;
+  base: TrialArm;
+  canary: TrialArm;
   chance: number;
   needs: number | null;
 }
 
 /** All versions of a template that were ever told with, newest first, and the trial that is under way. */
-export interface TemplateFigures {
+export interface TemplateMetrics {
   template_id: string;
   version: number;
-  versions: VersionFigures[];
-  trial: Trial | null;
+  versions: TemplateVersionMetrics[];
+  trial: CanaryTrial | null;
 }
 
 /** Which version of a template is in force since when, and which other one gets `percent` of the messages. */
-export interface TemplateShare {
+export interface TemplateRollout {
   template_id: string;
   version: number;
   canary: number | null;
@@ -1293,7 +1293,7 @@ export interface TemplateShare {
  * Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file,
  * which event of whom.
  */
-export interface Trigger {
+export interface BuildTrigger {
   kind: string;
   detail: string;
 }
@@ -1302,7 +1302,7 @@ export interface Trigger {
  * One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`.
  * `tokens` is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing.
  */
-export interface Section {
+export interface PromptSection {
   part: number;
   kind: string;
   title: string;
@@ -1318,9 +1318,9 @@ export interface Section {
  * A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens
  * it may have; `session_hash`: names the session that has it, where it was given to one.
  */
-export interface Build {
-  sections: Section[];
-  trigger: Trigger;
+export interface PromptBuild {
+  sections: PromptSection[];
+  trigger: BuildTrigger;
   hash: string;
   tokens: number;
   budget: number;
@@ -1332,9 +1332,9 @@ export interface Build {
  * A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of
  * the workspace.
  */
-export interface BuildView {
-  sections: Section[];
-  trigger: Trigger;
+export interface PromptBuildView {
+  sections: PromptSection[];
+  trigger: BuildTrigger;
   hash: string;
   tokens: number;
   budget: number;
@@ -1360,8 +1360,8 @@ export interface DiffSection {
 
 /** The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first. */
 export interface PromptView {
-  build: BuildView;
-  previous: BuildView | null;
+  build: PromptBuildView;
+  previous: PromptBuildView | null;
   diff: DiffSection[];
 }
 
@@ -1390,7 +1390,7 @@ export interface SharedContext {
  * A workspace shares other files with its direct children now: so many. What they say, tells GET
  * /workspaces/{id}/shared-context.
  */
-export interface SharedContextUpdated {
+export interface SharedContextUpdatedPayload {
   revision: number;
   files: number;
 }
@@ -1399,11 +1399,11 @@ export interface SharedContextUpdated {
  * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
  * /workspaces/{id}/prompt. `tokens` is an estimate.
  */
-export interface PromptBuilt {
+export interface PromptBuiltPayload {
   revision: number;
   hash: string;
   tokens: number;
-  trigger: Trigger;
+  trigger: BuildTrigger;
 }
 
 /** Where base instructions come from. `source`: in words; `from_thread`: whose they were. */
@@ -1414,7 +1414,7 @@ export interface Provenance {
 }
 
 /** Base instructions without their text. `thread_id`: the thread that keeps it; a fork's are its source's. */
-export interface BaseRef {
+export interface BaseInstructionsRef {
   thread_id: string;
   version: number;
   sha256: string;
@@ -1425,7 +1425,7 @@ export interface BaseRef {
 }
 
 /** What a fork sees of another thread: its log from behind `since` up to `position`. */
-export interface Position {
+export interface LogPosition {
   thread_id: string;
   position: number;
   since?: number;
@@ -1446,7 +1446,7 @@ export interface TextInput {
 }
 
 /** The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace. */
-export interface Created {
+export interface ThreadCreatedEntry {
   type: "created";
   thread_id: string;
   org_id: string;
@@ -1454,7 +1454,7 @@ export interface Created {
   root_id: string;
   parent_thread_id: string | null;
   requester_thread_id: string | null;
-  forked_from: Position | null;
+  forked_from: LogPosition | null;
   path: string;
   task_name: string;
   nickname: string;
@@ -1466,14 +1466,14 @@ export interface Created {
   effort: string | null;
   tools: string[] | null;
   permissions: Record<string, unknown> | null;
-  base: BaseRef | null;
+  base: BaseInstructionsRef | null;
   developer: number;
   context: number;
   root_workspace_id: string | null;
 }
 
 /** Base instructions of a version are in force. `text` is kept once, apart, and shown here. */
-export interface BaseSet {
+export interface BaseInstructionsEntry {
   type: "base";
   version: number;
   sha256: string;
@@ -1485,7 +1485,7 @@ export interface BaseSet {
 }
 
 /** A layer of instructions has a new version. */
-export interface Layer {
+export interface InstructionLayerEntry {
   type: "layer";
   layer: "context" | "developer";
   version: number;
@@ -1494,7 +1494,7 @@ export interface Layer {
 }
 
 /** What the thread works with from now on. */
-export interface SettingsSet {
+export interface SettingsEntry {
   type: "settings";
   model: string | null;
   effort: string | null;
@@ -1503,7 +1503,7 @@ export interface SettingsSet {
 }
 
 /** A turn will be run, whatever dies meanwhile. `requester_thread_id`: who gets its end as mail. */
-export interface TurnAccepted {
+export interface TurnAcceptedEntry {
   type: "turn_accepted";
   turn_id: string;
   trigger: "compact" | "mail" | "message" | "review" | "user" | "wake";
@@ -1514,21 +1514,21 @@ export interface TurnAccepted {
 }
 
 /** An engine runs the turn. Once more with a higher generation: another engine, or another life of it, goes on. */
-export interface TurnStarted {
+export interface TurnStartedEntry {
   type: "turn_started";
   turn_id: string;
   generation: number;
 }
 
 /** What the user says. */
-export interface UserMessage {
+export interface UserMessageEntry {
   type: "user_message";
   text: string;
   author: Author;
 }
 
 /** What another agent says: data, never the user's word. `author` and `recipient`: paths. */
-export interface PeerMessage {
+export interface PeerMessageEntry {
   type: "peer_message";
   text: string;
   author: string;
@@ -1555,7 +1555,7 @@ export interface AgentState {
  * whose end nobody asked for at its deadline, the ends of agents that it tells, by number: not told before it is
  * read.
  */
-export interface Collab {
+export interface CollabCallEntry {
   type: "collab";
   call_id: string;
   tool: "close" | "followup" | "interrupt" | "list" | "resume" | "send" | "spawn" | "wait";
@@ -1579,7 +1579,7 @@ export interface Collab {
 }
 
 /** A turn is over. */
-export interface TurnEnded {
+export interface TurnEndedEntry {
   type: "turn_ended";
   turn_id: string;
   status: "completed" | "failed" | "interrupted";
@@ -1588,33 +1588,33 @@ export interface TurnEnded {
 }
 
 /** The thread takes nothing more. `descendants`: what became of those below it. */
-export interface Closed {
+export interface ThreadClosedEntry {
   type: "closed";
   descendants: "close" | "detach" | "interrupt";
   by: Author;
 }
 
 /** Somebody takes the thread up again. */
-export interface Resumed {
+export interface ThreadResumedEntry {
   type: "resumed";
   by: Author;
 }
 
 /** What the model says. */
-export interface AgentMessage {
+export interface AgentMessageEntry {
   type: "agent_message";
   text: string;
 }
 
 /** What the model thinks. `data`: as its provider wants it back. */
-export interface Reasoning {
+export interface ReasoningEntry {
   type: "reasoning";
   text?: string;
   data?: unknown;
 }
 
 /** The model calls a tool. */
-export interface ToolCall {
+export interface ToolCallEntry {
   type: "tool_call";
   call_id: string;
   tool: string;
@@ -1622,7 +1622,7 @@ export interface ToolCall {
 }
 
 /** What came of the call. */
-export interface ToolOutput {
+export interface ToolOutputEntry {
   type: "tool_output";
   call_id: string;
   text: string;
@@ -1630,14 +1630,14 @@ export interface ToolOutput {
 }
 
 /** Something the model is told once: `peers changed: …`. */
-export interface ContextNote {
+export interface ContextNoteEntry {
   type: "context_note";
   text: string;
   origin: string;
 }
 
 /** The model sees the summary in place of all up to an ordinal. */
-export interface Compaction {
+export interface CompactionEntry {
   type: "compaction";
   summary: string;
   upto: number;
@@ -1645,7 +1645,7 @@ export interface Compaction {
 }
 
 /** Tokens that a request has cost. The same `record_key` counts once. */
-export interface Usage {
+export interface UsageEntry {
   type: "usage";
   record_key: string;
   input: number;
@@ -1653,7 +1653,7 @@ export interface Usage {
 }
 
 /** What the thread waits for now; none of it if the list is empty. */
-export interface StatusNote {
+export interface StatusEntry {
   type: "status";
   flags: Array<"waiting_on_approval" | "waiting_on_user_input">;
 }
@@ -1675,7 +1675,7 @@ export interface ThreadStatus {
 }
 
 /** A thread stands otherwise. */
-export interface ThreadStatusChanged {
+export interface ThreadStatusChangedPayload {
   thread_id: string;
   root_id: string;
   status: ThreadStatus;
@@ -1684,7 +1684,7 @@ export interface ThreadStatusChanged {
 }
 
 /** A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it. */
-export interface ThreadNews {
+export interface ThreadItemPayload {
   thread_id: string;
   root_id: string;
   ordinal: number;
@@ -1694,7 +1694,7 @@ export interface ThreadNews {
 }
 
 /** An engine runs a turn of a thread. */
-export interface TurnBegan {
+export interface TurnStartedPayload {
   thread_id: string;
   root_id: string;
   turn_id: string;
@@ -1702,7 +1702,7 @@ export interface TurnBegan {
 }
 
 /** A turn is over: completed, failed or interrupted. */
-export interface TurnCompleted {
+export interface TurnCompletedPayload {
   thread_id: string;
   root_id: string;
   turn_id: string;
@@ -1712,14 +1712,14 @@ export interface TurnCompleted {
 }
 
 /** A thread takes nothing more. */
-export interface ThreadClosed {
+export interface ThreadClosedPayload {
   thread_id: string;
   root_id: string;
   descendants: "close" | "detach" | "interrupt";
 }
 
 /** A receipt. `state`: accepted, delivered (in a request), answered or failed. */
-export interface ThreadMail {
+export interface ThreadMailPayload {
   mail_id: string;
   mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
   author_thread_id: string | null;
@@ -1729,7 +1729,7 @@ export interface ThreadMail {
 }
 
 /** The base instructions in force, without their text; `tokens` is an estimate. */
-export interface BaseItem {
+export interface BaseInstructionsItem {
   version: number;
   sha256: string;
   provenance: Provenance;
@@ -1749,7 +1749,7 @@ export interface ThreadItem {
   root_id: string;
   parent_thread_id: string | null;
   requester_thread_id: string | null;
-  forked_from: Position | null;
+  forked_from: LogPosition | null;
   path: string;
   task_name: string;
   nickname: string;
@@ -1769,7 +1769,7 @@ export interface ThreadItem {
   generation: number;
   owner: string | null;
   owner_until: string | null;
-  base: BaseItem;
+  base: BaseInstructionsItem;
   tokens_used: number;
   tree_tokens_used: number | null;
   last_ordinal: number;
@@ -1781,7 +1781,7 @@ export interface ThreadItem {
 }
 
 /** A layer of instructions that is in force. */
-export interface LayerItem {
+export interface InstructionLayerItem {
   layer: string;
   version: number;
   origin: string;
@@ -1797,7 +1797,7 @@ export interface ThreadView {
   root_id: string;
   parent_thread_id: string | null;
   requester_thread_id: string | null;
-  forked_from: Position | null;
+  forked_from: LogPosition | null;
   path: string;
   task_name: string;
   nickname: string;
@@ -1817,7 +1817,7 @@ export interface ThreadView {
   generation: number;
   owner: string | null;
   owner_until: string | null;
-  base: BaseItem;
+  base: BaseInstructionsItem;
   tokens_used: number;
   tree_tokens_used: number | null;
   last_ordinal: number;
@@ -1827,7 +1827,7 @@ export interface ThreadView {
   wake: "digest" | "queue" | "wake";
   revision: number;
   base_instructions: string;
-  layers: LayerItem[];
+  layers: InstructionLayerItem[];
 }
 
 /** Threads, newest first. `reached_end`: there is none behind them. */
@@ -1846,7 +1846,7 @@ export interface EntryPage {
  * One thing that the model will see. `item_id` is the same in every request. `origin`: where it comes from;
  * `tokens` is an estimate. `call_id`: of a call of a tool (`tool`, `arguments`), or of its output.
  */
-export interface SightItem {
+export interface ModelContextItem {
   item_id: string;
   role: "assistant" | "developer" | "peer" | "tool" | "user";
   type: string;
@@ -1865,8 +1865,8 @@ export interface SightItem {
 }
 
 /** All that the model will see, in order, and about how many tokens it is. `stop`: why the turn is not to run. */
-export interface Sight {
-  items: SightItem[];
+export interface ModelContext {
+  items: ModelContextItem[];
   tokens: number;
   last_ordinal: number;
   stop: string | null;
@@ -1892,7 +1892,7 @@ export interface CollabPage {
  * A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
  * first turn; `key`: the same again gets the same thread.
  */
-export interface Start {
+export interface StartThreadBody {
   base_instructions: string | null;
   developer: string | null;
   context: string | null;
@@ -1910,7 +1910,7 @@ export interface Start {
  * Input for a thread. `mode`: steer joins the turn that runs (`expected_turn_id`: only that one), queue makes a
  * turn of its own, auto does whatever fits.
  */
-export interface TurnStart {
+export interface StartTurnBody {
   input: string | TextInput[];
   mode: "auto" | "queue" | "steer";
   expected_turn_id: string | null;
@@ -1918,13 +1918,13 @@ export interface TurnStart {
 }
 
 /** A turn will be run. `joined`: it was running, and the input went into it. */
-export interface TurnTaken {
+export interface TurnResponse {
   turn_id: string;
   joined: boolean;
 }
 
 /** What is to be otherwise from now on. Each is kept as a new version, or refused; never accepted and ignored. */
-export interface Overrides {
+export interface ThreadOverrides {
   base_instructions: string | null;
   developer: string | null;
   context: string | null;
@@ -1935,7 +1935,7 @@ export interface Overrides {
 }
 
 /** A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it. */
-export interface ForkWish {
+export interface ForkThreadBody {
   base_instructions: string | null;
   developer: string | null;
   context: string | null;
@@ -1949,17 +1949,17 @@ export interface ForkWish {
 }
 
 /** Stop what runs. `descendants`: what becomes of those below. */
-export interface Interrupt {
+export interface InterruptThreadBody {
   descendants: "detach" | "interrupt";
 }
 
 /** Take nothing more. `descendants`: what becomes of those below. */
-export interface CloseWish {
+export interface CloseThreadBody {
   descendants: "close" | "detach" | "interrupt";
 }
 
 /** An engine wants to run a thread. `owner`: what it calls itself. */
-export interface ClaimWish {
+export interface ClaimThreadBody {
   owner: string;
 }
 
@@ -1971,7 +1971,7 @@ export interface OpenTurn {
 }
 
 /** The thread is the engine's, as long as it shows this generation before `until`; each of its calls renews that. */
-export interface Claim {
+export interface ThreadClaim {
   thread_id: string;
   generation: number;
   until: string;
@@ -1979,12 +1979,12 @@ export interface Claim {
 }
 
 /** An engine lets a thread go. */
-export interface Release {
+export interface ReleaseThreadBody {
   generation: number;
 }
 
 /** An engine begins a turn. */
-export interface Begin {
+export interface BeginTurnBody {
   generation: number;
 }
 
@@ -1993,10 +1993,10 @@ export interface Begin {
  * its model was shown the log (left out: all that is there now and in `news`); a wait ends at once if the user
  * has said something behind that. `key`: the same again is added once.
  */
-export interface Append {
+export interface AppendEntriesBody {
   generation: number;
   turn_id: string;
-  entries: Array<AgentMessage | Reasoning | ToolCall | ToolOutput | ContextNote | Compaction | Usage | StatusNote>;
+  entries: Array<AgentMessageEntry | ReasoningEntry | ToolCallEntry | ToolOutputEntry | ContextNoteEntry | CompactionEntry | UsageEntry | StatusEntry>;
   key: string | null;
   seen: number | null;
 }
@@ -2006,14 +2006,14 @@ export interface Append {
  * nothing more is taken for this turn, but for costs and outputs of tools that were called where it is the
  * budget.
  */
-export interface Appended {
+export interface AppendEntriesResponse {
   last_ordinal: number;
   news: EntryItem[];
   stop: string | null;
 }
 
 /** A turn is over. `seen`: the last ordinal that the model was shown; input behind it gets a turn of its own. */
-export interface EndTurn {
+export interface EndTurnBody {
   generation: number;
   status: "completed" | "failed" | "interrupted";
   error: string | null;
@@ -2030,7 +2030,7 @@ export interface WorkItem {
 }
 
 /** What engines of a workspace may claim, oldest first. */
-export interface Work {
+export interface WorkList {
   threads: WorkItem[];
 }
 
@@ -2038,7 +2038,7 @@ export interface Work {
  * A call of a collaboration tool. `call_id`: the same again gets the same end and does nothing; `generation`:
  * only as long as the thread is the engine's. The tool says which of the other members count.
  */
-export interface AgentCall {
+export interface AgentCallBody {
   call_id: string;
   generation: number | null;
   target: string | null;
@@ -2065,22 +2065,22 @@ export interface AgentCall {
  * `after`: what a later wait may name, to hear no end twice. `undriven`: the paths of those that have something
  * to do and whose workspace (`quiet`) no engine has asked for work lately: they do not move before one does.
  */
-export interface AgentAnswer {
-  call: Collab;
+export interface AgentCallResponse {
+  call: CollabCallEntry;
   after: Record<string, number> | null;
   undriven: string[];
   quiet: string[];
 }
 
 /** The agents of a tree whose paths begin so. `undriven`, `quiet`: as in an answer to a call. */
-export interface Agents {
+export interface AgentList {
   agents: AgentState[];
   undriven: string[];
   quiet: string[];
 }
 
 /** All threads of a tree, oldest first, with what they use of its limits. */
-export interface TreeView {
+export interface ThreadTreeView {
   threads: ThreadItem[];
   live: number;
   lifetime: number;
@@ -2088,47 +2088,47 @@ export interface TreeView {
 }
 
 /** What the server sends beside events; `type` tells which. */
-export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
+export type ServerFrame = HelloFrame | ResumedFrame | CurrentFrame | SnapshotRequiredFrame | PingFrame;
 
 /** What the page sends. */
-export type ClientFrame = Subscribe;
+export type ClientFrame = SubscribeFrame;
 
 /** The payload of each event. */
 export interface EventPayloads {
   WORKSPACE_PROVISIONING: WorkspaceView;
   WORKSPACE_UPDATED: WorkspaceView;
-  WORKSPACE_ONLINE: Online;
-  WORKSPACE_DEGRADED: Degraded;
-  WORKSPACE_OFFLINE: Silent;
-  WORKSPACE_AWAITING_AGENT: Silent;
-  WORKSPACE_REMOVED: Removed;
-  WORKSPACE_PAUSED: PutAside;
-  WORKSPACE_HIBERNATED: PutAside;
-  WORKSPACE_MOVED: Moved;
-  WORKSPACE_EXPANDED: Expanded;
-  WORKSPACE_COLLAPSED: Collapsed;
-  EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotated;
-  PEOPLE_CHANGED: PeopleChanged;
-  AGENT_CARD_UPDATED: CardUpdated;
-  ACTIVITY_LOGGED: ActivityView;
-  USER_MESSAGE: ActivityView;
-  AGENT_MESSAGE: AgentMessage;
-  BROADCAST_MESSAGE: ActivityView;
-  CHAIN_FROZEN: FrozenChain;
-  CHAIN_RELEASED: ReleasedChain;
-  CHAIN_ENDED: EndedChain;
-  MESSAGE_TICK: MessageTick;
-  MESSAGE_OVERDUE: MessageOverdue;
-  MESSAGE_DRAFTED: MessageDrafted;
-  MESSAGE_DEAD: MessageDead;
-  MESSAGE_REQUEUED: MessageRequeued;
-  MESSAGE_DISCARDED: MessageDiscarded;
-  CHAT_PRUNED: ChatPruned;
-  DELEGATION_SENT: DelegationSent;
-  DELEGATION_STATUS: DelegationStatus;
-  DELEGATION_COMPLETE: DelegationComplete;
-  DELEGATION_FAILED: DelegationFailed;
-  DELEGATION_REFUSED: DelegationRefused;
+  WORKSPACE_ONLINE: AgentOnlinePayload;
+  WORKSPACE_DEGRADED: AgentDegradedPayload;
+  WORKSPACE_OFFLINE: AgentOfflinePayload;
+  WORKSPACE_AWAITING_AGENT: AgentOfflinePayload;
+  WORKSPACE_REMOVED: WorkspaceRemovedPayload;
+  WORKSPACE_PAUSED: WorkspacePausedPayload;
+  WORKSPACE_HIBERNATED: WorkspacePausedPayload;
+  WORKSPACE_MOVED: WorkspaceMovedPayload;
+  WORKSPACE_EXPANDED: WorkspaceExpandedPayload;
+  WORKSPACE_COLLAPSED: WorkspaceCollapsedPayload;
+  EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotatedPayload;
+  PEOPLE_CHANGED: PeopleChangedPayload;
+  AGENT_CARD_UPDATED: CardUpdatedPayload;
+  ACTIVITY_LOGGED: ActivityPayload;
+  USER_MESSAGE: ActivityPayload;
+  AGENT_MESSAGE: AgentMessagePayload;
+  BROADCAST_MESSAGE: ActivityPayload;
+  CHAIN_FROZEN: ChainFrozenPayload;
+  CHAIN_RELEASED: ChainReleasedPayload;
+  CHAIN_ENDED: ChainEndedPayload;
+  MESSAGE_TICK: MessageTickPayload;
+  MESSAGE_OVERDUE: MessageOverduePayload;
+  MESSAGE_DRAFTED: MessageDraftedPayload;
+  MESSAGE_DEAD: MessageDeadPayload;
+  MESSAGE_REQUEUED: MessageRequeuedPayload;
+  MESSAGE_DISCARDED: MessageDiscardedPayload;
+  CHAT_PRUNED: ChatPrunedPayload;
+  DELEGATION_SENT: DelegationSentPayload;
+  DELEGATION_STATUS: DelegationStatusPayload;
+  DELEGATION_COMPLETE: DelegationCompletePayload;
+  DELEGATION_FAILED: DelegationFailedPayload;
+  DELEGATION_REFUSED: DelegationRefusedPayload;
   APPROVAL_REQUESTED: ApprovalItem;
   APPROVAL_ESCALATED: ApprovalItem;
   APPROVAL_INFO_REQUESTED: ApprovalItem;
@@ -2138,23 +2138,23 @@ export interface EventPayloads {
   APPROVAL_EXPIRED: ApprovalItem;
   APPROVAL_WITHDRAWN: ApprovalItem;
   APPROVAL_USED: ApprovalItem;
-  APPROVAL_POLICIES_UPDATED: PoliciesChanged;
-  MEMORY_WRITTEN: MemoryWritten;
-  MEMORY_FORGOTTEN: MemoryForgotten;
-  SHARED_CONTEXT_UPDATED: SharedContextUpdated;
-  PROMPT_BUILT: PromptBuilt;
+  APPROVAL_POLICIES_UPDATED: PoliciesUpdatedPayload;
+  MEMORY_WRITTEN: MemoryWrittenPayload;
+  MEMORY_FORGOTTEN: MemoryForgottenPayload;
+  SHARED_CONTEXT_UPDATED: SharedContextUpdatedPayload;
+  PROMPT_BUILT: PromptBuiltPayload;
   THREAD_STARTED: ThreadItem;
-  THREAD_STATUS_CHANGED: ThreadStatusChanged;
-  THREAD_ITEM: ThreadNews;
-  TURN_STARTED: TurnBegan;
-  TURN_COMPLETED: TurnCompleted;
-  THREAD_CLOSED: ThreadClosed;
-  THREAD_MAIL: ThreadMail;
-  INSTRUCTION_TEMPLATE_SAVED: TemplateSaved;
-  INSTRUCTION_TEMPLATE_FAILED: TemplateFailed;
-  INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBack;
-  WORKSPACE_HEARTBEAT: Heartbeat;
-  TASK_UPDATED: TaskUpdated;
+  THREAD_STATUS_CHANGED: ThreadStatusChangedPayload;
+  THREAD_ITEM: ThreadItemPayload;
+  TURN_STARTED: TurnStartedPayload;
+  TURN_COMPLETED: TurnCompletedPayload;
+  THREAD_CLOSED: ThreadClosedPayload;
+  THREAD_MAIL: ThreadMailPayload;
+  INSTRUCTION_TEMPLATE_SAVED: TemplateSavedPayload;
+  INSTRUCTION_TEMPLATE_FAILED: TemplateFailedPayload;
+  INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBackPayload;
+  WORKSPACE_HEARTBEAT: HeartbeatPayload;
+  TASK_UPDATED: TaskUpdatedPayload;
 }
 
 export type EventName = keyof EventPayloads;

@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, untakenOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
-import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
+import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, SessionView, Snapshot, TimelinePage } from "../wire";
 import { sentence } from "../text/words";
 import { NoAnswer, Refusal } from "./answers";
 import { upload, type Watch } from "./upload";
@@ -74,12 +74,12 @@ export class Api {
     this.closed = true;
   }
 
-  session(): Promise<Session> {
-    return this.ask<Session>("GET", "/session");
+  session(): Promise<SessionView> {
+    return this.ask<SessionView>("GET", "/session");
   }
 
-  logIn(code: string): Promise<Session> {
-    return this.ask<Session>("POST", "/login", { code });
+  logIn(code: string): Promise<SessionView> {
+    return this.ask<SessionView>("POST", "/login", { code });
   }
 
   logOut(): Promise<unknown> {
@@ -96,8 +96,8 @@ export class Api {
     return this.ask<TimelinePage>("GET", `${seat(workspaceId)}/timeline?limit=${limit}${older}`);
   }
 
-  delegation(id: string): Promise<DelegationFull> {
-    return this.ask<DelegationFull>("GET", `/delegations/${encodeURIComponent(id)}`);
+  delegation(id: string): Promise<DelegationDetail> {
+    return this.ask<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
   }
 
   delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {
@@ -115,8 +115,8 @@ export class Api {
     return this.ask<DelegationItem>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
   }
 
-  retry({ sourceId, id }: Given): Promise<Delegated> {
-    return this.ask<Delegated>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
+  retry({ sourceId, id }: Given): Promise<DelegateResponse> {
+    return this.ask<DelegateResponse>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
   }
 
   send(

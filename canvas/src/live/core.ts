@@ -1,7 +1,7 @@
 /** What to do on the live channel, without a socket and without a clock: `step` takes what happened and answers with the
  * next state of the link and with what is to be done. */
 
-import { PROTOCOL, type EventFrame, type Hello } from "../wire";
+import { PROTOCOL, type EventFrame, type HelloFrame } from "../wire";
 import { members, number, text } from "../state/reading";
 
 export const SESSION_ENDED = 4001;
@@ -158,7 +158,7 @@ function frame(link: Link, value: unknown, moment: Moment): Step {
   if (text(value, "event") !== null) return event(link, value as EventFrame, moment);
   switch (text(value, "type")) {
     case "hello":
-      return hello(link, value as Hello, moment);
+      return hello(link, value as HelloFrame, moment);
     case "resumed":
     case "current":
       return answered(link);
@@ -171,7 +171,7 @@ function frame(link: Link, value: unknown, moment: Moment): Step {
   }
 }
 
-function hello(link: Link, value: Hello, moment: Moment): Step {
+function hello(link: Link, value: HelloFrame, moment: Moment): Step {
   if ((number(value, "protocol") ?? PROTOCOL) > PROTOCOL) {
     return [{ ...link, phase: "ended" }, [{ do: "close" }, { do: "ask_reload" }]];
   }

@@ -5,7 +5,7 @@ import type { State } from "../state/model";
 import { applySnapshot } from "../state/snapshot";
 import { createStore } from "../state/store";
 import { ModelServer } from "../state/testing";
-import type { DelegationFull, DelegationItem, DelegationPage } from "../wire";
+import type { DelegationDetail, DelegationItem, DelegationPage } from "../wire";
 import { Refusal } from "./answers";
 import { MissedWork } from "./missedwork";
 
@@ -22,7 +22,7 @@ function late(count: number, trouble: Readonly<Record<string, Error>> = {}) {
   const items = server.timeline("a").filter((item) => item.kind === "delegation");
   const api = {
     delegations: (): Promise<DelegationPage> => Promise.resolve({ delegations: [], open: 0, stuck: 0 }),
-    delegation: async (id: string): Promise<DelegationFull> => {
+    delegation: async (id: string): Promise<DelegationDetail> => {
       asked.push(id);
       seen.running += 1;
       seen.most = Math.max(seen.most, seen.running);
@@ -30,7 +30,7 @@ function late(count: number, trouble: Readonly<Record<string, Error>> = {}) {
       seen.running -= 1;
       if (trouble[id] !== undefined) throw trouble[id];
       const delegation = items.find((item) => item.delegation_id === id) as DelegationItem;
-      return { delegation } as DelegationFull;
+      return { delegation } as DelegationDetail;
     },
   };
   const open = (): string[] => [...(data.get()?.delegations.values() ?? [])].filter(isOpen).map(({ id }) => id);

@@ -1,7 +1,7 @@
 /** Delegations: work that one agent gives another. History, snapshots and live events say parts of the same thing; whatever
  * comes first, late or twice, they give the same one. Nothing that has ended goes on, and nothing goes back. */
 
-import type { DelegationItem, EventFrame, Progress as ToldProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
+import type { DelegationItem, EventFrame, DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 import { list, number, text } from "./reading";
 
 export type DelegationStatus = "pending" | "dispatched" | "queued" | "unknown_after_send" | "completed" | "failed" | "cancelled";
@@ -296,7 +296,7 @@ function said({ payload, timestamp }: EventFrame): Partial<Delegation> {
   return { progress: progressOf(percent === null ? told : { ...told, percent }, timestamp) };
 }
 
-function progressOf(told: ToldProgress, when: string): Progress {
+function progressOf(told: DelegationProgress, when: string): Progress {
   return { at: when, step: told.current_step ?? "", tools: told.tools_used ?? [], eta: told.eta_hint ?? "", percent: told.percent ?? null };
 }
 

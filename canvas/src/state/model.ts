@@ -1,6 +1,6 @@
 /** What the page knows of an organisation. Values are never changed in place: what is new is another object. */
 
-import type { SnapshotLimits, SnapshotOrg, SnapshotWorkspace, User } from "../wire";
+import type { SnapshotLimits, SnapshotOrg, SnapshotWorkspace, SessionUser } from "../wire";
 import type { Approvals } from "./approvals";
 import type { Delegation } from "./delegations";
 import type { Obligation, Unanswered } from "./owed";
@@ -104,7 +104,7 @@ export interface State {
   /** The seq of the last event that is in here. */
   last: number;
   org: SnapshotOrg;
-  user: User;
+  user: SessionUser;
   limits: SnapshotLimits;
   workspaces: ReadonlyMap<string, Workspace>;
   seats: ReadonlyMap<string, Seat>;

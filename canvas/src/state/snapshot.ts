@@ -1,6 +1,6 @@
 /** A state from a snapshot, and one taken over an older state. */
 
-import type { Snapshot, SnapshotChat, SnapshotRefusal } from "../wire";
+import type { Snapshot, SnapshotChat, SnapshotRejection } from "../wire";
 import { approvalOf, withApprovals, withoutAsked, type Approvals } from "./approvals";
 import { isSettled, unansweredOf } from "./answering";
 import { isOpen, ofSnapshot, type Delegation } from "./delegations";
@@ -45,7 +45,7 @@ function approvalsOf(snapshot: Snapshot, known: State | null): Approvals {
   return withApprovals(withoutAsked(known?.approvals ?? new Map()), told);
 }
 
-function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRefusal): Refused {
+function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRejection): Refused {
   return { seq, at, sourceId: source_id, targetId: target_id, task: task_preview, limit, use, most, remedy };
 }
 

@@ -1,7 +1,7 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { TreeNode } from "../wire";
+import type { DelegationTreeNode } from "../wire";
 import { mergeDelegation, type Delegation } from "./delegations";
 import { bars, barsOf, nodesOf, pathTo, rowsOf, sums, treeOf, withLive, type Branch, type WorkNode } from "./work";
 
@@ -32,7 +32,7 @@ function node(id: string, parentId: string | null, part: Partial<WorkNode> = {})
   };
 }
 
-function wire(id: string, children: TreeNode[], part: Partial<TreeNode> = {}): TreeNode {
+function wire(id: string, children: DelegationTreeNode[], part: Partial<DelegationTreeNode> = {}): DelegationTreeNode {
   return {
     delegation_id: id,
     status: "queued",

@@ -1,7 +1,7 @@
 /** A delegation with all that came of it: the tree, what it cost in time, and the bars of its time line. Pure. Data that
  * contradict themselves (circles, parents that are missing) hide no node. */
 
-import type { DelegationFact, TreeNode } from "../wire";
+import type { DelegationTimelineEntry, DelegationTreeNode } from "../wire";
 import { RANK, type Delegation, type DelegationStatus } from "./delegations";
 
 /** One delegation of a tree. */
@@ -33,9 +33,9 @@ interface Seconds {
 }
 
 /** The nodes of the server's tree, each once. */
-export function nodesOf(top: TreeNode): WorkNode[] {
+export function nodesOf(top: DelegationTreeNode): WorkNode[] {
   const found = new Map<string, WorkNode>();
-  const open: { node: TreeNode; parentId: string | null }[] = [{ node: top, parentId: top.parent_id }];
+  const open: { node: DelegationTreeNode; parentId: string | null }[] = [{ node: top, parentId: top.parent_id }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { node, parentId } = next;
     if (found.has(node.delegation_id)) continue;
@@ -45,7 +45,7 @@ export function nodesOf(top: TreeNode): WorkNode[] {
   return [...found.values()];
 }
 
-function nodeOf(node: TreeNode, parentId: string | null): WorkNode {
+function nodeOf(node: DelegationTreeNode, parentId: string | null): WorkNode {
   const status = (node.status in RANK ? node.status : "pending") as DelegationStatus;
   return {
     id: node.delegation_id,
@@ -183,12 +183,12 @@ export interface Bar {
 
 /** From the begin to the end, or to now: when it waited and when somebody had it. By its facts where they are known, else by
  * the three times that every delegation has. */
-export function barsOf(node: Pick<WorkNode, "createdAt" | "takenAt" | "settledAt">, facts: readonly DelegationFact[], now: number): Bar[] {
+export function barsOf(node: Pick<WorkNode, "createdAt" | "takenAt" | "settledAt">, facts: readonly DelegationTimelineEntry[], now: number): Bar[] {
   const until = node.settledAt === null ? now : Date.parse(node.settledAt);
   return facts.length > 0 ? bars(facts, until) : bars(threeFacts(node), until);
 }
 
-type Told = Pick<DelegationFact, "at" | "phase" | "late">;
+type Told = Pick<DelegationTimelineEntry, "at" | "phase" | "late">;
 
 function threeFacts({ createdAt, takenAt }: Pick<WorkNode, "createdAt" | "takenAt">): Told[] {
   const begun: Told = { at: createdAt, phase: "waiting", late: false };

@@ -1,7 +1,7 @@
 /** For tests: the delegations of the server in a few lines, beside its chats. It says by the contract how they stand and which
  * events tell it. */
 
-import type { Progress, SnapshotDelegation, TimelineDelegation } from "../wire";
+import type { DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 
 export type WorkVerb =
   | { verb: "delegate"; id: string; target: string; text: string; within?: number }
@@ -31,7 +31,7 @@ interface Row {
   reason: string | null;
   advice: string | null;
   retryOf: string | null;
-  progress: Progress | null;
+  progress: DelegationProgress | null;
 }
 
 /** An event about a delegation. A transient one has no number. */

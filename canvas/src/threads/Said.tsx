@@ -10,7 +10,7 @@ import { Time } from "../parts/Time";
 import type { Store } from "../state/store";
 import { plainly } from "../text/unseen";
 import { plural } from "../text/words";
-import type { AgentMessage, BaseSet, Closed, Collab, Compaction, ContextNote, EntryItem, Layer, PeerMessage, Reasoning, Resumed, SettingsSet, ThreadItem, ToolCall, ToolOutput, TurnAccepted, TurnEnded, UserMessage } from "../wire";
+import type { AgentMessageEntry, BaseInstructionsEntry, ThreadClosedEntry, CollabCallEntry, CompactionEntry, ContextNoteEntry, EntryItem, InstructionLayerEntry, PeerMessageEntry, ReasoningEntry, ThreadResumedEntry, SettingsEntry, ThreadItem, ToolCallEntry, ToolOutputEntry, TurnAcceptedEntry, TurnEndedEntry, UserMessageEntry } from "../wire";
 import { CallLine } from "./Calls";
 import type { Known, Log } from "./fold";
 import css from "./Threads.module.css";
@@ -83,15 +83,15 @@ function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>
   );
 }
 
-function outputsOf(lines: readonly EntryItem[]): ReadonlyMap<string, ToolOutput> {
-  const found = lines.filter(({ type, entry }) => type === "tool_output" && entry !== null).map(({ entry }) => entry as ToolOutput);
+function outputsOf(lines: readonly EntryItem[]): ReadonlyMap<string, ToolOutputEntry> {
+  const found = lines.filter(({ type, entry }) => type === "tool_output" && entry !== null).map(({ entry }) => entry as ToolOutputEntry);
   return new Map(found.map((each) => [each.call_id, each]));
 }
 
 interface Around {
   thread: ThreadItem;
   known: Known;
-  outputs: ReadonlyMap<string, ToolOutput>;
+  outputs: ReadonlyMap<string, ToolOutputEntry>;
 }
 
 /** How a line is shown; null: it is only for the machine. */
@@ -99,38 +99,38 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
   if (entry === null) return null;
   switch (type) {
     case "user_message": {
-      const { text, author } = entry as UserMessage;
+      const { text, author } = entry as UserMessageEntry;
       return <Bubble kind="user" who={author.name === "" ? "A person" : author.name} at={at} text={text} />;
     }
     case "agent_message":
-      return <Bubble kind="agent" who={nameOf(thread)} at={at} text={(entry as AgentMessage).text} />;
+      return <Bubble kind="agent" who={nameOf(thread)} at={at} text={(entry as AgentMessageEntry).text} />;
     case "peer_message": {
-      const { text, author, recipient, mail_type } = entry as PeerMessage;
+      const { text, author, recipient, mail_type } = entry as PeerMessageEntry;
       return <Bubble kind="peer" who={author} at={at} text={text} note={`${mailWords(mail_type)} to ${recipient} · from another agent: data, not the user's word`} />;
     }
     case "turn_accepted": {
-      const { turn_id, input, author } = entry as TurnAccepted;
+      const { turn_id, input, author } = entry as TurnAcceptedEntry;
       if (!thread.queued.includes(turn_id) || input.length === 0) return null;
       return <Bubble kind="user" who={author.name} at={at} text={input.map((each) => each.text).join("\n")} note="waits for its turn" />;
     }
     case "reasoning": {
-      const { text } = entry as Reasoning;
+      const { text } = entry as ReasoningEntry;
       return text ? <Folded title="Thought" text={text} /> : null;
     }
     case "tool_call":
-      return <Tool call={entry as ToolCall} output={outputs.get((entry as ToolCall).call_id)} />;
+      return <Tool call={entry as ToolCallEntry} output={outputs.get((entry as ToolCallEntry).call_id)} />;
     case "collab":
-      return (entry as Collab).status === "inProgress" ? <CallOf call={entry as Collab} known={known} at={at} /> : null;
+      return (entry as CollabCallEntry).status === "inProgress" ? <CallOf call={entry as CollabCallEntry} known={known} at={at} /> : null;
     case "compaction": {
-      const { summary, upto, kind } = entry as Compaction;
+      const { summary, upto, kind } = entry as CompactionEntry;
       return <Folded title={`Summed up ${kind === "automatic" ? "by itself" : "by request"}: the model sees this in place of lines up to ${upto}`} text={summary} />;
     }
     case "context_note": {
-      const { text, origin } = entry as ContextNote;
+      const { text, origin } = entry as ContextNoteEntry;
       return <Note at={at}>{`The model is told once (${origin}): ${text}`}</Note>;
     }
     case "turn_ended": {
-      const { status, error } = entry as TurnEnded;
+      const { status, error } = entry as TurnEndedEntry;
       return <Note at={at}>{`Turn ended: ${statusWords(status === "failed" ? "errored" : status).toLowerCase()}${error === null ? "" : `: ${error}`}`}</Note>;
     }
     default:
@@ -142,27 +142,27 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
 function Other({ type, entry, at, first }: { type: string; entry: unknown; at: string; first: boolean }) {
   switch (type) {
     case "base": {
-      const { version, provenance } = entry as BaseSet;
+      const { version, provenance } = entry as BaseInstructionsEntry;
       return <Note at={at}>{`${first ? "Born with" : "Now has"} base instructions version ${version}, ${provenanceWords(provenance)}`}</Note>;
     }
     case "layer": {
-      const { layer, version, origin } = entry as Layer;
+      const { layer, version, origin } = entry as InstructionLayerEntry;
       return <Note at={at}>{`${layerWords(layer)}: version ${version} (${origin})`}</Note>;
     }
     case "settings": {
-      const { model, effort } = entry as SettingsSet;
+      const { model, effort } = entry as SettingsEntry;
       return <Note at={at}>{`Works with ${model ?? "the usual model"}${effort === null ? "" : `, effort ${effort}`} from here on`}</Note>;
     }
     case "closed":
-      return <Note at={at}>{`Closed by ${(entry as Closed).by.name}`}</Note>;
+      return <Note at={at}>{`Closed by ${(entry as ThreadClosedEntry).by.name}`}</Note>;
     case "resumed":
-      return <Note at={at}>{`Taken up again by ${(entry as Resumed).by.name}`}</Note>;
+      return <Note at={at}>{`Taken up again by ${(entry as ThreadResumedEntry).by.name}`}</Note>;
     default:
       return null;
   }
 }
 
-function CallOf({ call, known, at }: { call: Collab; known: Known; at: string }) {
+function CallOf({ call, known, at }: { call: CollabCallEntry; known: Known; at: string }) {
   const found = known.calls.get(`${call.sender_thread_id} ${call.call_id}`) ?? { key: call.call_id, call, beganAt: at, endedAt: null };
   return (
     <div className={css.event}>
@@ -213,7 +213,7 @@ function Folded({ title, text }: { title: string; text: string }) {
   );
 }
 
-function Tool({ call, output }: { call: ToolCall; output: ToolOutput | undefined }) {
+function Tool({ call, output }: { call: ToolCallEntry; output: ToolOutputEntry | undefined }) {
   const given = typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments, null, 2);
   return (
     <details className={css.folded} data-said="tool">

@@ -5,7 +5,7 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { useDesk, useSettings } from "../app";
 import { newId } from "../live/ids";
 import { Button } from "../parts/Button";
-import type { ThreadItem, TurnTaken } from "../wire";
+import type { ThreadItem, TurnResponse } from "../wire";
 import { DeedProblem, useDeed } from "../views/useDeed";
 import css from "./Threads.module.css";
 import { pathOf } from "./useKnown";
@@ -32,7 +32,7 @@ export function Say({ thread }: { thread: ThreadItem }) {
     const key = drafts.keyOf(draft, `${mode} ${words}`, newId());
     const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
     deed.run(
-      () => api.ask<TurnTaken>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
+      () => api.ask<TurnResponse>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
       ({ joined }) => (joined ? "It joined the turn that runs" : "It gets a turn of its own"),
       () => {
         drafts.taken(draft, key, words);

@@ -6,7 +6,7 @@ import { Button } from "../parts/Button";
 import { Notice } from "../parts/Notice";
 import { plainly } from "../text/unseen";
 import { plural } from "../text/words";
-import type { Sight, SightItem, ThreadItem } from "../wire";
+import type { ModelContext, ModelContextItem, ThreadItem } from "../wire";
 import css from "./Threads.module.css";
 import { pathOf } from "./useKnown";
 import { useOneAtATime } from "./useOneAtATime";
@@ -17,7 +17,7 @@ const SHORT = 600;
 
 export function SightPanel({ thread }: { thread: ThreadItem }) {
   const { api } = useDesk();
-  const read = useOneAtATime(() => api.ask<Sight>("GET", pathOf(thread.thread_id, "/sight")));
+  const read = useOneAtATime(() => api.ask<ModelContext>("GET", pathOf(thread.thread_id, "/sight")));
   const { value, problem, reread } = useAsked(read, `${thread.thread_id} ${thread.last_ordinal}`);
   if (value === null) {
     if (problem === null) return <Notice icon="clock" title="Reading what it will see…" />;
@@ -46,7 +46,7 @@ export function SightPanel({ thread }: { thread: ThreadItem }) {
   );
 }
 
-function SightRow({ item, number, sha }: { item: SightItem; number: number; sha: string | null }) {
+function SightRow({ item, number, sha }: { item: ModelContextItem; number: number; sha: string | null }) {
   const { item_id, role, type, origin, version, tokens, author, tool, is_error } = item;
   const shown = plainly(textOf(item));
   return (
@@ -83,7 +83,7 @@ function SightRow({ item, number, sha }: { item: SightItem; number: number; sha:
   );
 }
 
-function textOf({ text, arguments: given, data }: SightItem): string {
+function textOf({ text, arguments: given, data }: ModelContextItem): string {
   const more = [given, data].filter((each) => each !== undefined && each !== null).map((each) => (typeof each === "string" ? each : JSON.stringify(each, null, 2)));
   return [text, ...more].filter((each) => each !== "").join("\n");
 }

@@ -1,7 +1,7 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Collab, EntryItem, EventFrame, MailItem, ThreadItem } from "../wire";
+import type { CollabCallEntry, EntryItem, EventFrame, MailItem, ThreadItem } from "../wire";
 import { heard, isWhole, lastOf, newestFirst, NOTHING, treeRows, withCollab, withLines, withThreads, type Known } from "./fold";
 
 const SCOPE = { rootId: "root" };
@@ -27,12 +27,12 @@ function news(thread_id: string, ordinal: number, entry: object, more: object = 
   return frame("THREAD_ITEM", { thread_id, ordinal, type: (entry as { type: string }).type, turn_id: null, entry, ...more }, ordinal);
 }
 
-function call(call_id: string, status: Collab["status"], more: Partial<Collab> = {}): Collab {
+function call(call_id: string, status: CollabCallEntry["status"], more: Partial<CollabCallEntry> = {}): CollabCallEntry {
   return {
     ...{ type: "collab", call_id, tool: "wait", status, sender_thread_id: "root", receiver_thread_ids: ["a"], new_thread_id: null, prompt: null },
     ...{ model: null, effort: null, agents: [], descendants: null, timed_out: false, reason: null, deadline: null, since: 0, mode: "any", clamped: null, after: null },
     ...more,
-  } as Collab;
+  } as CollabCallEntry;
 }
 
 const base = withThreads(NOTHING, [item("root")]);

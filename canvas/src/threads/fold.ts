@@ -2,13 +2,13 @@
  * was heard before changes nothing, and what was missed is counted, to be read. */
 
 import { at, list, members, number, text } from "../state/reading";
-import type { Collab, CollabPage, EntryItem, EventFrame, MailItem, ThreadItem, TurnAccepted, Usage } from "../wire";
+import type { CollabCallEntry, CollabPage, EntryItem, EventFrame, MailItem, ThreadItem, TurnAcceptedEntry, UsageEntry } from "../wire";
 
 /** A call of one agent to others: its begin, and its end once there is one. */
 export interface Call {
   key: string;
   /** As it was told last: as it ended, or as it began. */
-  call: Collab;
+  call: CollabCallEntry;
   beganAt: string | null;
   endedAt: string | null;
 }
@@ -129,14 +129,14 @@ const COUNTS: ReadonlySet<string> = new Set(["turn_accepted", "turn_started", "t
 function advanced(thread: ThreadItem, { type, entry, turn_id }: EntryItem): ThreadItem {
   switch (type) {
     case "turn_accepted":
-      return busy({ ...thread, queued: [...thread.queued, (entry as TurnAccepted | null)?.turn_id ?? turn_id ?? ""] });
+      return busy({ ...thread, queued: [...thread.queued, (entry as TurnAcceptedEntry | null)?.turn_id ?? turn_id ?? ""] });
     case "turn_started":
       if (turn_id === null || thread.turn_id === turn_id) return thread;
       return busy({ ...thread, turn_id, turns: thread.turns + 1, queued: without(thread.queued, turn_id) });
     case "turn_ended":
       return busy({ ...thread, turn_id: thread.turn_id === turn_id ? null : thread.turn_id, queued: without(thread.queued, turn_id) });
     case "usage":
-      return { ...thread, tokens_used: thread.tokens_used + ((entry as Usage | null)?.input ?? 0) + ((entry as Usage | null)?.output ?? 0) };
+      return { ...thread, tokens_used: thread.tokens_used + ((entry as UsageEntry | null)?.input ?? 0) + ((entry as UsageEntry | null)?.output ?? 0) };
     case "base":
       return { ...thread, base: { ...thread.base, ...pick(entry, ["version", "sha256", "provenance", "item_id", "bytes", "tokens"]) } };
     case "settings":
@@ -165,7 +165,7 @@ function without(ids: readonly string[], gone: string | null): string[] {
 
 /** A call that has ended stays so. */
 function called(calls: Map<string, Call>, entry: unknown, when: string): Map<string, Call> {
-  const call = entry as Collab;
+  const call = entry as CollabCallEntry;
   const key = `${call.sender_thread_id} ${call.call_id}`;
   const known = calls.get(key);
   const begins = call.status === "inProgress";
@@ -232,7 +232,7 @@ export function treeRows({ threads, calls }: Known): Node[] {
   return rows;
 }
 
-export function isWaiting({ tool, status }: Collab): boolean {
+export function isWaiting({ tool, status }: CollabCallEntry): boolean {
   return tool === "wait" && status === "inProgress";
 }
 

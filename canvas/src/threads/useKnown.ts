@@ -5,7 +5,7 @@ import { useDesk } from "../app";
 import { useAsked } from "../instructions/useAsked";
 import type { Api } from "../live/api";
 import { createStore, useStored, type Store } from "../state/store";
-import type { CollabPage, EntryItem, EntryPage, ThreadPage, TreeView } from "../wire";
+import type { CollabPage, EntryItem, EntryPage, ThreadPage, ThreadTreeView } from "../wire";
 import { heard, isWhole, lastOf, NOTHING, withCollab, withLines, withThreads, type Known, type Scope } from "./fold";
 import { useOneAtATime } from "./useOneAtATime";
 
@@ -51,7 +51,7 @@ export function pathOf(threadId: string, what = ""): string {
 
 /** Reads a tree, what its agents do with each other, and the end of one thread's log or what is new of it. */
 export async function readTree(api: Api, threadId: string, book: Store<Known>): Promise<void> {
-  const [tree, collab] = await Promise.all([api.ask<TreeView>("GET", pathOf(threadId, "/tree")), api.ask<CollabPage>("GET", pathOf(threadId, "/collab"))]);
+  const [tree, collab] = await Promise.all([api.ask<ThreadTreeView>("GET", pathOf(threadId, "/tree")), api.ask<CollabPage>("GET", pathOf(threadId, "/collab"))]);
   book.update((known) => withCollab(withThreads(known, tree.threads), collab));
   const log = book.get().logs.get(threadId);
   const last = book.get().threads.get(threadId)?.last_ordinal ?? 0;

@@ -1,6 +1,6 @@
 /** How threads stand, in words. */
 
-import type { AgentState, Collab, MailItem, Provenance, ThreadItem } from "../wire";
+import type { AgentState, CollabCallEntry, MailItem, Provenance, ThreadItem } from "../wire";
 
 export type Look = "waiting" | "working" | "good" | "bad" | "off";
 
@@ -75,14 +75,14 @@ export function toolWords(tool: string): string {
 }
 
 /** How a call ended, or that it goes on. */
-export function endWords({ tool, status, timed_out }: Collab): string {
+export function endWords({ tool, status, timed_out }: CollabCallEntry): string {
   if (status === "inProgress") return tool === "wait" ? "waiting" : "begun";
   if (timed_out) return "timed out";
   if (status === "failed") return "refused or failed";
   return status === "interrupted" ? "interrupted" : "done";
 }
 
-export function callLook({ status, timed_out }: Collab): Look {
+export function callLook({ status, timed_out }: CollabCallEntry): Look {
   if (status === "inProgress") return "waiting";
   return status === "failed" || timed_out ? "bad" : status === "interrupted" ? "off" : "good";
 }

@@ -4,7 +4,7 @@ import { Refusal } from "../live/api";
 import { Announcer } from "../parts/Announcer";
 import { secondsRun } from "../parts/seconds";
 import type { Verb } from "../state/testing";
-import type { DelegationFull, DelegationItem } from "../wire";
+import type { DelegationDetail, DelegationItem } from "../wire";
 import { Conversation } from "./Conversation";
 import { ProblemsView } from "./ProblemsView";
 import { Bench, PATIENT, settled } from "./testing";
@@ -161,7 +161,7 @@ test("a long answer is shown in part, and all of it when that is asked for", asy
   const long = `${"word ".repeat(80)}end`;
   const made = await live([{ verb: "delegate", id: "a", target: "b", text: "Say much" }, { verb: "settle", id: "a", at: 0, how: "completed", text: long }]);
   expect(bubble("d1").textContent).not.toContain("end");
-  vi.spyOn(made.api, "delegation").mockResolvedValue({ result: long } as DelegationFull);
+  vi.spyOn(made.api, "delegation").mockResolvedValue({ result: long } as DelegationDetail);
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Show all" }));
   await settled();
   expect(bubble("d1").textContent).toContain("end");

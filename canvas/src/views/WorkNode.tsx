@@ -7,13 +7,13 @@ import { MessageText } from "../parts/MessageText";
 import { Time } from "../parts/Time";
 import { isOpen, type Delegation } from "../state/delegations";
 import { exact } from "../text/time";
-import type { DelegationFact, DelegationFull } from "../wire";
+import type { DelegationTimelineEntry, DelegationDetail } from "../wire";
 import { Answer, Deeds, Failure, PeerLink, ProgressLine, StateWords } from "./DelegationItem";
 import { useDelegation } from "./useWork";
 import { factsTold } from "./workWords";
 import css from "./WorkView.module.css";
 
-export function WorkNode({ full }: { full: DelegationFull }) {
+export function WorkNode({ full }: { full: DelegationDetail }) {
   const delegation = useDelegation(full);
   const { sourceId, targetId, createdAt, settledAt, deadlineAt, progress } = delegation;
   const failed = delegation.status === "failed" || delegation.status === "cancelled";
@@ -53,7 +53,7 @@ export function WorkNode({ full }: { full: DelegationFull }) {
 }
 
 /** The event of the end brings the beginning of the answer; all of it is read a moment later. */
-function WholeAnswer({ full, delegation }: { full: DelegationFull; delegation: Delegation }) {
+function WholeAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
   if (full.result === null) return <Answer delegation={delegation} />;
   return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
 }
@@ -94,7 +94,7 @@ const FACTS: Readonly<Record<string, string>> = {
   unsure_too_long: "No answer came for too long",
 };
 
-function Facts({ facts, earlier }: { facts: readonly DelegationFact[]; earlier: number }) {
+function Facts({ facts, earlier }: { facts: readonly DelegationTimelineEntry[]; earlier: number }) {
   if (facts.length === 0) return null;
   return (
     <Part title="What happened">

@@ -5,7 +5,7 @@ import { IconButton } from "../parts/Button";
 import { shownTask } from "../state/delegations";
 import { barsOf, type Bar, type WorkRow } from "../state/work";
 import { inHours, seconds } from "../text/time";
-import type { DelegationFact } from "../wire";
+import type { DelegationTimelineEntry } from "../wire";
 import { useNameOf } from "./WorkNode";
 import css from "./WorkTimeline.module.css";
 
@@ -17,7 +17,7 @@ const PARTS = 4;
 interface Props {
   rows: readonly WorkRow[];
   /** Of the first row. Of the others the times are known that every delegation has. */
-  facts: readonly DelegationFact[];
+  facts: readonly DelegationTimelineEntry[];
   now: number;
 }
 

@@ -4,7 +4,7 @@ import { usePlace } from "../app";
 import { Refusal } from "../live/api";
 import { parsePlace } from "../router";
 import type { Verb } from "../state/testing";
-import type { DelegationFull, DelegationItem, TreeNode } from "../wire";
+import type { DelegationDetail, DelegationItem, DelegationTreeNode } from "../wire";
 import { Bench, settled } from "./testing";
 import { WorkView } from "./WorkView";
 
@@ -21,11 +21,11 @@ const TREE: readonly Verb[] = [
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:01:00Z"), toFake: ["Date"] }));
 
 /** The server's word on a delegation, from its own rows. */
-function fullOf(made: Bench, id: string, earlier = 0): DelegationFull {
+function fullOf(made: Bench, id: string, earlier = 0): DelegationDetail {
   const rows = ["a", "b", "c"].flatMap((each) => made.server.timeline(each)).filter((item) => item.kind === "delegation");
   const item = rows.find((each) => each.delegation_id === id);
   if (item === undefined) throw new Refusal(404, "unknown", "There is no such delegation.");
-  const node = (each: DelegationItem): TreeNode => ({
+  const node = (each: DelegationItem): DelegationTreeNode => ({
     ...each,
     own_seconds: { waiting: 0, working: 0 },
     subtree: { nodes: 1, open: 1, failed: 0, waiting: 0, working: 0 },

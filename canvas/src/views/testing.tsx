@@ -11,7 +11,7 @@ import { NO_PROBLEMS } from "../state/problems";
 import { applySnapshot } from "../state/snapshot";
 import { memoryVault, ModelServer } from "../state/testing";
 import type { Vault } from "../state/vault";
-import type { ConnectPage, ConnectStep, HostRow, Session } from "../wire";
+import type { ConnectPage, ConnectStep, HostRow, SessionView } from "../wire";
 
 /** What a browser has and the tests' document has not. */
 export function completeWindow(): void {
@@ -51,7 +51,7 @@ export class Bench {
   constructor({ role = "owner", vault = memoryVault() }: { role?: string; vault?: Vault } = {}) {
     completeWindow();
     this.vault = vault;
-    const session: Session = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
+    const session: SessionView = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
     this.app = new App(vault);
     this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});

@@ -6,13 +6,13 @@ import { Refusal, wordsOf } from "../live/api";
 import { ofHistory, type Delegation } from "../state/delegations";
 import { useStored } from "../state/store";
 import { nodesOf, pathTo, treeOf, withLive, type Branch } from "../state/work";
-import type { DelegationFull } from "../wire";
+import type { DelegationDetail } from "../wire";
 
 /** So long are changes gathered before what only the server tells (facts, all of an answer) is read again. */
 const GATHER_MS = 300;
 
 export interface Read {
-  full: DelegationFull | null;
+  full: DelegationDetail | null;
   problem: string | null;
   /** There is no such delegation, or not for this person. */
   missing: boolean;
@@ -24,7 +24,7 @@ export function useFull(id: string | null): Read {
   const desk = useDesk();
   const lost = useStored(desk.connection.view).mode === "lost";
   const stands = useData((state) => standOf(state.delegations.get(id ?? "")));
-  const [full, setFull] = useState<DelegationFull | null>(null);
+  const [full, setFull] = useState<DelegationDetail | null>(null);
   const [failure, setFailure] = useState<{ words: string; missing: boolean } | null>(null);
   const [turn, setTurn] = useState(0);
   const known = full?.delegation.delegation_id === id ? full : null;
@@ -77,7 +77,7 @@ export function useWork(id: string, node: string | null): Work {
 }
 
 /** The delegation as it stands now. */
-export function useDelegation(full: DelegationFull): Delegation {
+export function useDelegation(full: DelegationDetail): Delegation {
   const id = full.delegation.delegation_id;
   const live = useData((state) => state.delegations.get(id));
   return useMemo(() => live ?? ofHistory(full.delegation), [live, full]);

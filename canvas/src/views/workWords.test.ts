@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { DelegationFact } from "../wire";
+import type { DelegationTimelineEntry } from "../wire";
 import { factsTold } from "./workWords";
 
-const fact = (name: string, at: string, more: Partial<DelegationFact> = {}): DelegationFact => ({
+const fact = (name: string, at: string, more: Partial<DelegationTimelineEntry> = {}): DelegationTimelineEntry => ({
   ...{ at, fact: name, status: "queued", phase: "waiting", attempt: 0, late: false, detail: null },
   ...more,
 });

@@ -3,7 +3,7 @@
 import { waitingFor } from "../state/delivery";
 import { lastSign, type BubbleState, type Delegation, type DelegationStatus, type Progress } from "../state/delegations";
 import type { Workspace } from "../state/model";
-import type { DelegationFact } from "../wire";
+import type { DelegationTimelineEntry } from "../wire";
 import { duration } from "../text/time";
 import { plural } from "../text/words";
 
@@ -62,7 +62,7 @@ export function cancelWords(status: DelegationStatus): string {
 }
 
 /** What happened, without what only led from one state to the next in the same moment. */
-export function factsTold(facts: readonly DelegationFact[]): readonly DelegationFact[] {
+export function factsTold(facts: readonly DelegationTimelineEntry[]): readonly DelegationTimelineEntry[] {
   return facts.filter((each, at) => {
     const before = facts[at - 1];
     return before === undefined || each.fact !== before.fact || each.at !== before.at || each.detail !== before.detail;
