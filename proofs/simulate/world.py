@@ -379,15 +379,15 @@ def bury(server: Server) -> None:
     """What the kernel does for a process that died: its files and locks are let go, nothing is written any more. (The
     log of the database stays as it is, for the next process to find.)"""
     store: Any = server.store
-    for name in ("_writing", "_reading"):
+    for name in ("_write_connection", "_read_connection"):
         connection = getattr(store, name, None)
         if connection is not None:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close(True)
             setattr(store, name, _Gone())
-    if store._lock is not None:
-        os.close(store._lock)
-        store._lock = None
+    if store._lock_handle is not None:
+        os.close(store._lock_handle)
+        store._lock_handle = None
     server._file_writer._blobs.close()
 
 

@@ -237,10 +237,10 @@ async def test_no_body_that_one_can_think_of_is_answered_with_a_mistake_of_ours(
     targets = await _targets_once(server)
     target = targets[number % len(targets)]
     body = value
-    if mutations and target.route.takes is None:
+    if mutations and target.route.body is None:
         body = {"jsonrpc": "2.0", "id": value, "method": "message/send", "params": {"message": message}}
     elif mutations:
-        fields = target.route.takes.__struct_fields__
+        fields = target.route.body.__struct_fields__
         values = value if isinstance(value, list) and value else [value]
         changed = {fields[(number + i) % len(fields)]: each for i, each in enumerate(values[:mutations])}
         body = {**target.valid(), **changed}

@@ -328,7 +328,7 @@ def seen(reply: Reply) -> tuple[int, str] | None:
 
 def declared(route: Any) -> tuple[set[str], str, str]:
     """What a route says of itself, in the words of this file."""
-    return {kind.value for kind in route.who.kinds}, route.who.reach.name.lower(), route.who.role.value
+    return {kind.value for kind in route.access.kinds}, route.access.scope.name.lower(), route.access.role.value
 
 
 def without_date(reply: Reply) -> tuple[int, dict[str, str], bytes]:

@@ -70,7 +70,7 @@ class World:
         self.wakeups = Notifier(self.clock)
         place = self.run(place_for(engine, folder, postgres))
         self.store = cast(Any, open_store(engine, place, clock=self.clock, limits=limits))
-        self.store._ring = self.wakeups.notify
+        self.store._notify = self.wakeups.notify
         self.org = org = OrgReader(self.registry)
         self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")

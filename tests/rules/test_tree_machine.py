@@ -42,8 +42,8 @@ class AtOnce:
         try:
             decision.send(None)
         except StopIteration as stop:
-            if stop.value.then is not None:
-                stop.value.then()
+            if stop.value.after_commit is not None:
+                stop.value.after_commit()
             answer: T = stop.value.answer
             return answer
         raise AssertionError("the tree is in memory: nothing has to be read")

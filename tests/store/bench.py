@@ -48,7 +48,7 @@ class Bench:
         store = open_store(engine, place, clock=clock, limits=limits, rung=self.rung)
         self.store = cast(Any, store)
         if ring is not None:
-            self.store._ring = ring
+            self.store._notify = ring
         self._commit: Callable[[list[PendingCommand]], Awaitable[None]] = self.store._commit
         self.store._commit = self._on_record
 
@@ -106,7 +106,7 @@ class Bench:
                 await self.store.close()
         except BaseException:
             if self.engine == "postgres":
-                for left_open in filter(None, (self.store._pool, self.store._writing)):
+                for left_open in filter(None, (self.store._pool, self.store._write_connection)):
                     left_open.terminate()
             if not self._died:  # that was said already
                 raise
@@ -178,8 +178,8 @@ async def _held_on_sqlite(bench: Bench) -> AsyncIterator[Hold]:
     async def release() -> None:
         gate.set()
 
-    bench.store._pace.is_slow = lambda: True  # on the loop the hook would hold the test itself
-    bench.store._writing.set_commit_hook(hook)
+    bench.store._disk_latency.is_slow = lambda: True  # on the loop the hook would hold the test itself
+    bench.store._write_connection.set_commit_hook(hook)
     yield Hold(reached, release)
 
 

@@ -65,7 +65,7 @@ async def test_a_commit_on_the_loop_is_over_too_before_anybody_hears_of_it(tmp_p
             at_commit.append((future.done(), list(told), list(bench.rung)))
             return False
 
-        bench.store._writing.set_commit_hook(hook)
+        bench.store._write_connection.set_commit_hook(hook)
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             assert await future == "done"
         assert (told, bench.rung) == (["then"], ["bell"])
@@ -320,7 +320,7 @@ class _Spied:
 
 
 async def test_equal_statements_of_a_group_run_together(bench: Bench) -> None:
-    bench.store._writing = spied = _Spied(bench.store._writing)
+    bench.store._write_connection = spied = _Spied(bench.store._write_connection)
     await bench.together(*(write(note(str(n)), person(n), note(f"more {n}")) for n in range(30)))
     assert spied.batches == [("meta", 30), ("persons", 30), ("meta", 30)]
 

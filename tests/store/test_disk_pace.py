@@ -57,7 +57,7 @@ async def test_commits_move_to_a_thread_when_the_disk_becomes_slow_and_back(tmp_
         return False
 
     async with bench_on("sqlite", str(tmp_path / "molecule.db"), clock=clock) as bench:
-        bench.store._writing.set_commit_hook(hook)
+        bench.store._write_connection.set_commit_hook(hook)
         for quick_or_slow in (0.001, 0.2, 0.001):
             seconds = quick_or_slow
             for number in range(1300 if quick_or_slow < 0.1 and len(threads) > 10 else 10):

@@ -103,11 +103,11 @@ async def test_a_database_that_cannot_be_reached_is_unavailable(postgres: str) -
 async def test_a_full_disk_fails_its_group_and_the_store_goes_on_when_there_is_room(tmp_path: Path) -> None:
     async with bench_on("sqlite", str(tmp_path / "molecule.db")) as bench:
         assert await bench.run(numbered("w")) == 1
-        pages = bench.store._writing.pragma("page_count")
-        bench.store._writing.pragma("max_page_count", pages)
+        pages = bench.store._write_connection.pragma("page_count")
+        bench.store._write_connection.pragma("max_page_count", pages)
         outcome = await bench.together(numbered("w"), write(note("big", "x" * 100_000)))
         assert [type(each) for each in outcome] == [StoreUnavailable] * 2
-        bench.store._writing.pragma("max_page_count", pages + 1000)
+        bench.store._write_connection.pragma("max_page_count", pages + 1000)
         assert await bench.run(numbered("w")) == 2
         assert await bench.notes() == {}
 
@@ -163,13 +163,13 @@ async def test_a_server_that_lost_its_place_to_another_says_so_and_takes_it_agai
 
 async def _hang_up(bench: Bench) -> None:
     """The database ends the connection that writes."""
-    process = bench.store._writing.get_server_pid()
+    process = bench.store._write_connection.get_server_pid()
     ended = "SELECT pg_terminate_backend($1, 5000)"
     assert await bench.store._pool.fetchval(ended, process)
 
 
 async def _is_closed(bench: Bench) -> bool:
-    return bool(bench.store._writing.is_closed())
+    return bool(bench.store._write_connection.is_closed())
 
 
 async def _has_taken_the_place(connection: asyncpg.Connection) -> bool:

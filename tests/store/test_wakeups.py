@@ -68,7 +68,7 @@ class Story:
             self.close_calls += seen != self.cells[key]
             return Poll("all" if seen == wanted else None)
 
-        await self.wakeups.until(key, look, LONG)
+        await self.wakeups.wait_until(key, look, LONG)
 
     async def lost(self) -> int:
         """Plays the story; how many still sleep when nothing will ever ring again."""

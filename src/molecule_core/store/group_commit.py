@@ -54,7 +54,7 @@ class PendingCommand:
         try:
             return steps, steps.send(found)
         except StopIteration as stop:
-            if stop.value.facts:
+            if stop.value.domain_events:
                 return self.advance(self._subscribers.dispatch(self.command.org, stop.value), None)
             self.write_set = stop.value
         except Exception as error:
