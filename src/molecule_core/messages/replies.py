@@ -259,11 +259,11 @@ class ReplyWriter:
     # -- drafts --------------------------------------------------------------------------------------------------------
 
     async def keep_draft(self, workspace_id: str, activity_id: str, text: str) -> str:
-        """Keep an answer that an agent produced without sending it; returns the message's state (empty: no answer
-        wanted).
+        """Keep an answer that an agent produced without sending it.
 
-        It is sent at once if the workspace is configured so. The same text again changes nothing. Raises NotFound,
-        WorkspaceRemoved, and the errors of sending and notifying."""
+        Returns the message's state, empty if it wants no answer. The answer is sent at once if the workspace is
+        configured so. The same text again changes nothing. Raises NotFound, WorkspaceRemoved, and the errors of sending
+        and notifying."""
         inbound = await self._load_message(workspace_id, activity_id)
         return await self._run_command(
             inbound, build_answer_from_draft(inbound, text), partial(self._decide_keep_draft, inbound, text)
@@ -408,7 +408,7 @@ class ReplyWriter:
         *,
         declined: bool = False,
     ) -> CommandSteps[MessageReceipt]:
-        """What ends a delegation, in the words of who has it."""
+        """End a delegation with an answer of its recipient."""
         resolved = yield from attachments.resolve_files(outgoing.message["parts"], inbound.org_id, inbound.workspace_id)
         digest = rules.content_hash(inbound.source_id or "", outgoing)
         content = AnswerContent(

@@ -244,7 +244,7 @@ def with_resolved_intent(draft: MessageDraft, link: ChainLink, *, is_answer: boo
     """Return the draft with the intent that its content implies.
 
     Small talk in answer to a peer becomes `ack`. An answer defaults to `inform`: two agents that do not know intents
-    would otherwise owe each other answers forever."""
+    would otherwise answer each other forever."""
     if draft.intent == INTENT_REQUEST and link.small_talk is not None:
         return msgspec.structs.replace(draft, intent=INTENT_ACK)
     if is_answer and "intent" not in draft.message["metadata"]:
@@ -345,8 +345,8 @@ def undelivered_notice(message: DeliveryState, name: str, reason: str, limits: L
     `name` (of the recipient) is untrusted: agents and people choose it freely, so it is cut and quoted."""
     subject = f"{truncate_line(name, limits.name_length)!r} ({message.workspace_id})"
     text = (
-        f"Your message {message.id} to {subject} was given up: {_DEATH_TEXTS.get(reason, reason)}. No answer to it comes, "
-        "unless a person has it delivered after all."
+        f"Your message {message.id} to {subject} was given up: {_DEATH_TEXTS.get(reason, reason)}. No answer to it "
+        "comes, unless a person has it delivered after all."
     )
     return SystemNotice(text, {"activity_id": message.id, "reason": reason}, message.workspace_id)
 

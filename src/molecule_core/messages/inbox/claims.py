@@ -223,8 +223,9 @@ class InboxClaims(InboxAcks):
     async def _open_obligations(
         self, workspace_id: str, unopened: list[ActivityPageRow], bounds: dict[str, object]
     ) -> None:
-        """Open obligations for delivered rows, except those answered, acknowledged, delivered or dead since they were
-        read."""
+        """Open obligations for delivered rows.
+
+        Rows that were answered, acknowledged, delivered or given up since they were read are skipped."""
 
         def decide() -> CommandSteps[None]:
             inbox = yield from load_inbox(workspace_id)
@@ -246,8 +247,9 @@ class InboxClaims(InboxAcks):
         await self._store.run(self._inbox_command(workspace_id, decide))
 
     async def _resume_position(self, workspace_id: str, seq: int, inbox: InboxState) -> int:
-        """Return where a cursor continues: at the ack floor, if it names an out-of-order row (dead letter,
-        reminder)."""
+        """Return where a cursor continues.
+
+        A cursor that names an out-of-order row (a dead letter or a reminder) continues at the ack floor."""
         if seq >= inbox.acked_seq:
             return seq  # control: cursor-row
         was_requeued = await self._store.rows("came_again", {"workspace_id": workspace_id, "seq": seq})

@@ -275,8 +275,9 @@ def mark_missed(workspace_id: str) -> Statement:
 
 
 def undo_delivery(workspace_id: str, seq: int) -> list[Statement]:
-    """Undo a failed delivery: no answer is due before the next one, and the agent may not have seen its
-    instructions."""
+    """Undo a failed delivery.
+
+    No answer is due before the next one, and the agent may not have seen the instructions."""
     return [("unwatch_obligation", {"workspace_id": workspace_id, "seq": seq}), mark_missed(workspace_id)]
 
 
