@@ -231,7 +231,7 @@ class DelegationMessages:
         inserted = insert_activity(None, activity, "ACTIVITY_LOGGED")
         return _to_inserted(schedule_delivery(inserted, target, activity), activity)
 
-    # -- -- the message that carries the delegation --------------------------------------------------------------------
+    # -- the message that carries the delegation -----------------------------------------------------------------------
 
     def ack_answered(self, workspace: Workspace, seq: int) -> Generator[StepRequest, Any, MessageChanges]:
         """Acknowledge an answered message, so that it is not delivered again."""
@@ -305,7 +305,7 @@ class DelegationMessages:
             writes.append(("wake_target", {"workspace_id": workspace.id, "due": now}))
         return MessageChanges(writes, events, (log_key(workspace.id), org_key(workspace.org_id), PUSHES_KEY))
 
-    # -- -- callers that wait for the result ---------------------------------------------------------------------------
+    # -- callers that wait for the result ------------------------------------------------------------------------------
 
     def claim_result(
         self, workspace: Workspace, seq: int, held_until: int

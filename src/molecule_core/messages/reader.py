@@ -177,11 +177,13 @@ class MessageReader:
         else:
             newest: Params = {**page, "seq": before_seq or _NEWEST, "before": before}
             rows = list(await self._store.rows("chat_newest", newest))
-        more = len(rows) > count or (len(rows) > 0 and await self._has_more_chat(workspace_id, rows[-1][1], after_seq))
+        has_more = len(rows) > count or (
+            len(rows) > 0 and await self._has_more_chat(workspace_id, rows[-1][1], after_seq)
+        )
         rows = rows[:count]
         if after_seq is None:
             rows.reverse()
-        return ChatPage([to_chat_message(*row) for row in rows], reached_end=not more)
+        return ChatPage([to_chat_message(*row) for row in rows], reached_end=not has_more)
 
     async def _has_more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
         """Return whether chat continues beyond a row: a page may have ended at its byte limit."""
@@ -402,12 +404,12 @@ def split_requeued_page(found: Sequence[Row], page_bytes: int) -> tuple[list[Act
     return [ActivityPageRow(*row[:-1]) for row in found], page_bytes - (found[-1][-1] if found else 0)
 
 
-def _last_seq_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
+def _last_seq_of_page(sizes: Sequence[Sequence[int]], max_bytes: int) -> int | None:
     """Return the last row that fits a page, given (seq, bytes) in order; the first always fits. None for no rows."""
     last, total = None, 0
     for seq, size in sizes:
         total += size
-        if last is not None and total > most_bytes:
+        if last is not None and total > max_bytes:
             break
         last = seq
     return last

@@ -144,7 +144,7 @@ class MessageRetention(RetentionPolicy):
             writes.append(("forget_handovers", {**workspace_key, "upto_no": numbers[-1]}))
         if is_last_batch:
             writes += [(name, workspace_key) for name in _WORKSPACE_DELETES]
-        events = [] if workspace.removed else (yield from self._forgotten_events(workspace.id, pruned))
+        events = [] if workspace.removed else (yield from self._pruned_events(workspace.id, pruned))
         if not workspace.removed and any(row.is_agent_chat for row in pruned):
             query = {**workspace_key, "count": self._max_unread}
             newest = [row[0] for row in (yield ReadQuery("agent_lines", query))]
@@ -155,7 +155,7 @@ class MessageRetention(RetentionPolicy):
         notify = [*([org_key(workspace.org_id)] if events else []), *([TIMERS_KEY] if file_rows else [])]
         return WriteSet(None, writes, events, tuple(notify))
 
-    def _forgotten_events(
+    def _pruned_events(
         self, workspace_id: str, pruned: Sequence[LogRetentionCandidate]
     ) -> Generator[StepRequest, Any, list[JournalEvent]]:
         """Return events for pruned messages that were shown as unanswered."""

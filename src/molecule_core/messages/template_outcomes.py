@@ -95,7 +95,7 @@ class CanaryMonitor:
         self._concluded: set[tuple[str, str, int]] = set()
         """Trials that were fully evaluated, with their start time."""
 
-    # -- -- command steps for the writers of outcomes ------------------------------------------------------------------
+    # -- command steps for the writers of outcomes ---------------------------------------------------------------------
 
     def record_outcome(self, source: OutcomeSource, outcome: str) -> OutcomeEffects:
         """Count the first outcome of a message; schedule an evaluation if a canary was used."""
@@ -152,7 +152,7 @@ class CanaryMonitor:
             "count": count,
         }
 
-    # -- -- metrics ----------------------------------------------------------------------------------------------------
+    # -- metrics -------------------------------------------------------------------------------------------------------
 
     async def template_metrics(self, org_id: str, template_id: str) -> TemplateMetrics:
         """Return message outcomes of an organisation by template version. Raises NotFound."""

@@ -106,7 +106,7 @@ class PushDispatcher:
         except (StoreUnavailable, ServerBusy):
             _log.warning("the pushes of the process before this one are tried again when their leases end")
 
-    # -- -- scheduling -------------------------------------------------------------------------------------------------
+    # -- scheduling ----------------------------------------------------------------------------------------------------
 
     async def _dispatch_due(self) -> Poll[bool]:
         try:
@@ -114,7 +114,7 @@ class PushDispatcher:
             now = self._clock.now()
             for workspace_id, _ in (each for each in due if each[1] <= now):
                 self._enqueue(workspace_id)
-            self._enqueue_recently_heard()
+            self._enqueue_recently_active()
             next_checks = [at for _, at in due if at > now] + await self._dispatch_batches()
         except (StoreUnavailable, ServerBusy):
             return Poll(None)
@@ -131,7 +131,7 @@ class PushDispatcher:
             self._blocked.get(workspace.org_id, set()).discard(workspace_id)
             self._scheduler.enqueue(workspace.org_id, workspace_id)
 
-    def _enqueue_recently_heard(self) -> None:
+    def _enqueue_recently_active(self) -> None:
         """Enqueue blocked agents that sent a heartbeat since, or all of them if any workspace changed.
 
         An agent that is new to this process may have mail from before its delivery mode became push."""
@@ -143,12 +143,12 @@ class PushDispatcher:
             self._known_targets = set(targets)
         heartbeat_mark = self._org.last_heartbeat_number()
         for org_id, blocked in self._blocked.items():
-            recently_heard = (
+            recently_active = (
                 self._org.workspaces_heard_after(org_id, self._heartbeat_marks.get(org_id, 0)) if blocked else []
             )
             self._heartbeat_marks[org_id] = heartbeat_mark
             for workspace_id in (
-                list(blocked) if changed else [each.id for each in recently_heard if each.id in blocked]
+                list(blocked) if changed else [each.id for each in recently_active if each.id in blocked]
             ):
                 self._enqueue(workspace_id)
 
@@ -226,7 +226,7 @@ class PushDispatcher:
             health.failed_at_url, health.failed_while_silent = None, False
             health.healthy_since = self._clock.now()
 
-    # -- -- one push ---------------------------------------------------------------------------------------------------
+    # -- one push ------------------------------------------------------------------------------------------------------
 
     def _start_push(self, org_id: str, push: PushAttempt) -> None:
         self._health_of(push.workspace_id).in_flight += 1

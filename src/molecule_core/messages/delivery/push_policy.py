@@ -219,7 +219,7 @@ def answer_error_text(answer: str) -> str | None:
     return text or _DEFAULT_ERROR
 
 
-# -- -- an agent's answer to a push ------------------------------------------------------------------------------------
+# -- an agent's answer to a push ---------------------------------------------------------------------------------------
 
 
 def parse_delegation_reply(answer: str, limits: Limits) -> AgentReply:

@@ -78,7 +78,7 @@ class ReplyWaiters:
         self._ids = ids
         self._limits = limits
 
-    # -- -- senders that wait ------------------------------------------------------------------------------------------
+    # -- senders that wait ---------------------------------------------------------------------------------------------
 
     async def stop_waiting(self, workspace_id: str, receipt: MessageReceipt) -> DeliveryState | None:
         """Stop waiting for an answer, which goes into the sender's inbox from now on.
@@ -140,7 +140,7 @@ class ReplyWaiters:
     ) -> Command[T]:
         return Command(self._org.active_workspace(workspace_id).org_id, (*inbox_keys(workspace_id), *keys), decide)
 
-    # -- -- senders that do not wait -----------------------------------------------------------------------------------
+    # -- senders that do not wait --------------------------------------------------------------------------------------
 
     def deliver_answer(
         self, obligation: Obligation, reply: AgentReply

@@ -217,7 +217,7 @@ class DeliveryStatusReader:
         dead_letters = [self._to_dead_letter_row(DeadLetter(*row)) for row in rows[:count]]
         return DeadLetterPage(dead_letters, reached_end=len(rows) <= count)
 
-    # -- -- stale mail -------------------------------------------------------------------------------------------------
+    # -- stale mail ----------------------------------------------------------------------------------------------------
 
     async def list_untaken(self, org_id: str) -> StaleInboxPage:
         """List workspaces with mail that no agent picks up, longest waiting first.

@@ -93,7 +93,7 @@ class FileWriter:
         """Finish pending blob operations."""
         self._blobs.close()
 
-    # -- -- uploads ----------------------------------------------------------------------------------------------------
+    # -- uploads -------------------------------------------------------------------------------------------------------
 
     def begin_upload(self, workspace_id: str, sender: Sender) -> "Upload":
         """Begin an upload to a workspace. Raises NotFound, WorkspaceRemoved, CommunicationDenied."""
@@ -168,7 +168,7 @@ class FileWriter:
             request_body=body.decode(),
         )
 
-    # -- -- downloads --------------------------------------------------------------------------------------------------
+    # -- downloads -----------------------------------------------------------------------------------------------------
 
     async def read_file(self, workspace_id: str, file_id: str, reader_id: str | None) -> tuple[StoredFile, BlobReader]:
         """Return a file and a reader of its bytes, for a workspace or (None) a person of its organisation.
@@ -196,7 +196,7 @@ class FileWriter:
 
         await self._store.run(Command(self._org.active_workspace(workspace_id).org_id, (("file", file_id),), decide))
 
-    # -- -- deletion ---------------------------------------------------------------------------------------------------
+    # -- deletion ------------------------------------------------------------------------------------------------------
 
     async def delete_if_unmentioned(self, key: str) -> None:
         """Delete a file that no message mentions by the end of its upload time."""

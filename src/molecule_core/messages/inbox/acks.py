@@ -50,8 +50,8 @@ class InboxAcks:
 
     def _decide_ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> CommandSteps[int]:
         inbox = yield from load_inbox(workspace_id)
-        # The stored value, without numbers that other commands of this group have just taken: nobody can have received
-        # those.
+        # The stored value, without numbers that other commands of this group have just taken: those rows cannot have
+        # been delivered.
         last_rows = yield ReadQuery("last_seq", {"key": workspace_id})
         seq, now, released = min(seq, last_rows[0][0] or 0), self._clock.now(), list[int]()
 
@@ -200,7 +200,7 @@ class InboxAcks:
         return Command(self._org.active_workspace(workspace_id).org_id, inbox_keys(workspace_id), decide_if_active)
 
 
-# -- -- command steps shared by the other writers of this package ------------------------------------------------------
+# -- command steps shared by the other writers of this package ---------------------------------------------------------
 
 
 def inbox_keys(workspace_id: str) -> tuple[tuple[str, str]]:
@@ -255,12 +255,14 @@ def ack_rows(
     updated_inbox = replace(inbox, acked_above=above, requeued=requeued)
     floor = yield from _advance_floor(workspace_id, updated_inbox, frozenset(each.seq for each in regular))
     row = {"workspace_id": workspace_id}
-    freed: list[Statement] = [("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions]
+    requeued_writes: list[Statement] = [
+        ("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions
+    ]
     claim_writes = [
         save_claim(workspace_id, each.seq, each.attempt, 0, now) for each in regular if each.seq > floor.acked_seq
     ]
     forget_write: Statement = ("forget_handouts", {**row, "seq": floor.acked_seq})
-    return floor, [*freed, save_inbox(workspace_id, floor), forget_write, *claim_writes]
+    return floor, [*requeued_writes, save_inbox(workspace_id, floor), forget_write, *claim_writes]
 
 
 def _advance_floor(

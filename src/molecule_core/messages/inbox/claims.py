@@ -125,7 +125,7 @@ class InboxClaims(InboxAcks):
         lease_end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
         return None if lease_end is None else max(0.0, (lease_end - self._clock.now()) / SECOND)
 
-    # -- -- reads by cursor --------------------------------------------------------------------------------------------
+    # -- reads by cursor -----------------------------------------------------------------------------------------------
 
     async def read_after_cursor(
         self, workspace_id: str, seq: int, filters: ActivityFilters, count: int, *, wait: float = 0

@@ -109,7 +109,7 @@ class InstructionBuilder:
         """Return the instruction shape (json, xml or both); the workspace's setting overrides the deployment's."""
         return workspace.instruction_shape or self._shape
 
-    # -- -- with a delivery --------------------------------------------------------------------------------------------
+    # -- with a delivery -----------------------------------------------------------------------------------------------
 
     def render_batch(
         self,
@@ -125,7 +125,7 @@ class InstructionBuilder:
         `multi_workspace`: the agent's process serves several workspaces. `reminders`: ids of unanswered messages that
         are delivered again."""
         uses_last = self._uses_last(workspace)
-        before = state = (yield from load_last_instructions(workspace.id)) if uses_last else _NO_LAST_INSTRUCTIONS
+        initial = state = (yield from load_last_instructions(workspace.id)) if uses_last else _NO_LAST_INSTRUCTIONS
         results: list[RenderedInstructions | None] = []
         for row in rows:
             due_at = self.reply_due_at(workspace, row, now)
@@ -136,7 +136,7 @@ class InstructionBuilder:
             if rendered is not None:
                 state, record = rendered[1].last_instructions, rendered[1]
                 self._meter.count_delivery(workspace.runtime, record.template, record.form, record.tokens)
-        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != before else []
+        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != initial else []
 
     def attach(
         self,
@@ -182,7 +182,7 @@ class InstructionBuilder:
         seconds = self._limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
         return now + seconds * SECOND if row.intent == _REQUEST and seconds > 0 else None
 
-    # -- -- without a delivery -----------------------------------------------------------------------------------------
+    # -- without a delivery --------------------------------------------------------------------------------------------
 
     async def load_last(self, workspace: Workspace) -> LastInstructions:
         """Return the last instructions of an agent, for reads that deliver nothing."""
@@ -191,7 +191,7 @@ class InstructionBuilder:
         rows = await self._store.rows("seat_told", {"workspace_id": workspace.id})
         return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
 
-    # -- -- one message ------------------------------------------------------------------------------------------------
+    # -- one message ---------------------------------------------------------------------------------------------------
 
     def render(
         self,
@@ -300,7 +300,7 @@ def create_instruction_builder(
     return InstructionBuilder(renderer, org, store, meter, limits=settings.limits, shape=shape, adaptive=adaptive)
 
 
-# -- -- command steps --------------------------------------------------------------------------------------------------
+# -- command steps -----------------------------------------------------------------------------------------------------
 
 
 def load_last_instructions(workspace_id: str) -> Generator[StepRequest, Any, LastInstructions]:
@@ -315,7 +315,7 @@ def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statem
     return "save_seat_told", {"workspace_id": workspace_id, **known}
 
 
-# -- -- message bodies -------------------------------------------------------------------------------------------------
+# -- message bodies ----------------------------------------------------------------------------------------------------
 
 
 class _MetadataShape(Struct, frozen=True):

@@ -284,7 +284,7 @@ def undo_delivery(workspace_id: str, seq: int) -> list[Statement]:
 def suspend_dead_obligation(workspace_id: str, seq: int) -> list[Statement]:
     """Suspend the obligation of a dead letter, which no agent could answer.
 
-    A draft is kept without reminders until the letter is requeued and delivered again."""
+    A draft is kept without reminders until the message is requeued and delivered again."""
     row = {"workspace_id": workspace_id, "seq": seq}
     return [("forget_owed", row), ("rest_obligation", row)]
 
