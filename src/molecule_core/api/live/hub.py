@@ -166,7 +166,7 @@ class LiveHub:
     def end_credentials(self, names: Iterable[str], reason: str, at: int = 0) -> None:
         """End credentials at a time (microseconds; 0: now) and close their channels, also those being opened.
 
-        `names`: hashes of credentials, or the id of a person for all of theirs. Future ends are checked at each ping."""
+        `names`: hashes of credentials, or a person id for all of theirs. Future ends are checked on each ping."""
         self._credential_ends.update(dict.fromkeys(names, at))
         self.on_credential_ended()
         for subscriber in self._subscribers():
