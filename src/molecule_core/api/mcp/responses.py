@@ -188,8 +188,8 @@ class PostResponse:
     ) -> None:
         """Create an undecided response.
 
-        `holder`: owner of the messages that tools claim, a session or a credential hash. `request_ids`: ids that need an
-        answer. `on_abandoned`: called with the ids for which the client no longer waits."""
+        `holder`: owner of the messages that tools claim, a session or a credential hash. `request_ids`: ids that need
+        an answer. `on_abandoned`: called with the ids for which the client no longer waits."""
         self.request = request
         self.credential = credential
         self.holder = holder
