@@ -94,7 +94,10 @@ def server_instructions(
 def _list_workspaces(workspace_ids: Sequence[str]) -> str:
     if not workspace_ids:
         return ""
-    return f" ({', '.join(workspace_ids[:_MAX_LISTED_WORKSPACES])}{', …' if len(workspace_ids) > _MAX_LISTED_WORKSPACES else ''}: {len(workspace_ids)})"
+    return (
+        f" ({', '.join(workspace_ids[:_MAX_LISTED_WORKSPACES])}"
+        f"{', …' if len(workspace_ids) > _MAX_LISTED_WORKSPACES else ''}: {len(workspace_ids)})"
+    )
 
 
 def messaging_docs(runtime: Runtime = Runtime.BARE, only: Collection[str] | None = None) -> str:
@@ -214,7 +217,8 @@ def tools_page_lines() -> Iterator[str]:
     yield "# Tools\n"
     yield "What an agent can do through Molecule, whichever way it is connected: an MCP host, LangChain, or a shell"
     yield (
-        "(`molecule tool NAME --json '{...}'`). All of it is made from one list, `tools/registry.py`. This page is made by"
+        "(`molecule tool NAME --json '{...}'`). All of it is made from one list, `tools/registry.py`. This page is "
+        "made by"
     )
     yield "`scripts/docs`.\n"
     yield "As which workspace a program calls is told by its environment: `WORKSPACE_ID`, `MOLECULE_WORKSPACE_TOKEN`"

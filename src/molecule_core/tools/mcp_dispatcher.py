@@ -143,12 +143,12 @@ class McpClientSession:
         extra: ExtraMethods | None = None,
     ) -> None:
         self.protocol_version = ""
-        """What was agreed on by handshake; empty before it."""
+        """The version agreed on in the handshake; empty before."""
         self.client: dict[str, Any] = {}
-        """What the client said of itself: `name`, `version`."""
+        """The client's `clientInfo`: `name`, `version`."""
         self.client_capabilities: dict[str, Any] = {}
         self.initialized = asyncio.Event()
-        """The client has said that it is ready."""
+        """Set once the client has sent `notifications/initialized`."""
         self._host = host
         self._send = send
         self._mode = mode

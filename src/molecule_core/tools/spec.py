@@ -213,7 +213,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
         except msgspec.ValidationError as error:
             detail = truncate_line(str(error), _MAX_QUOTED_LENGTH)
             raise ToolError(
-                f"{self.name}: the server answered something that this version does not know ({detail}). What was asked "
+                f"{self.name}: the server answered something that this version does not know ({detail}). What was "
+                "asked "
                 "may have been done. Tell the person that agent and server differ in version.",
                 "unknown_answer",
             ) from None
