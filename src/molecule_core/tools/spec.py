@@ -25,8 +25,7 @@ APPROVAL_ARGUMENT, APPROVAL_HEADER = "approval_id", "x-molecule-approval"
 
 NO_ANSWER_CODE = "no_answer"
 """The error code for requests that the server did not answer. Work that has begun continues there; waiting callers
-retry.
-"""
+retry."""
 
 TOOL_SECTIONS = ("a2a", "collab", "approvals", "inbox", "memory")
 # Error messages quote at most this much of the model's input, enough to find the mistake.

@@ -31,8 +31,7 @@ TOOL_NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "canc
 """The tools that `run` runs."""
 SLICE_SECONDS, FIRST_SLICE_SECONDS = 20, 1
 """Maximum wait of one request: hosts abort silent calls after a minute, proxies silent requests earlier. The first
-request is shorter for callers that want progress.
-"""
+request is shorter for callers that want progress."""
 # At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300

@@ -22,8 +22,7 @@ from molecule_core.wire.schemas.inbox import InboxMessage, message_from_row
 
 LEASE_SECONDS = 300
 """Lease of a claimed message: long enough for a model to work on it, short enough that a redelivery after a crash
-still finds its sender waiting.
-"""
+still finds its sender waiting."""
 # Servers cap the wait of a poll at this.
 _MAX_POLL_SECONDS = 25
 _MAX_KEY_LENGTH = 128

@@ -85,10 +85,10 @@ def _normalize(
         rpc_id=rpc_id,
         params=params,
         message=message,
-        message_id=_parse_client_id(message, "messageId", limits, needed=strict),
+        message_id=_parse_client_id(message, "messageId", limits, required=strict),
         text=text,
         intent=_parse_intent(metadata),
-        context_id=_parse_client_id(message, "contextId", limits, needed=False),
+        context_id=_parse_client_id(message, "contextId", limits, required=False),
     )
 
 
@@ -114,9 +114,9 @@ def _normalize_role(role: Any, strict: bool) -> str:
     return str(role)
 
 
-def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, needed: bool) -> str | None:
+def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, required: bool) -> str | None:
     value = message.get(name)
-    if value in (None, "") and not needed:
+    if value in (None, "") and not required:
         message.pop(name, None)
         return None
     if not isinstance(value, str) or not is_valid_client_id(value, limits.id_length):

@@ -110,7 +110,7 @@ class ApprovalPage(Struct, frozen=True):
 
 
 class UseApprovalResponse(Struct, frozen=True):
-    """Confirms that the approval is used. Only one caller ever gets this response for an approval."""
+    """Confirmation that the approval is used. Only one caller ever gets it for an approval."""
 
     approval_id: str
     used_at: str

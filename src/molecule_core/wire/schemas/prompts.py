@@ -13,8 +13,7 @@ from msgspec import Meta, Struct
 
 PartNumber = Annotated[int, Meta(ge=1, le=6)]
 """The part of the prompt, from specific to general: prompt files, parent context, platform rules, skills, peers,
-handling of failed delegations.
-"""
+handling of failed delegations."""
 WholeNumber = Annotated[int, Meta(ge=0, le=1 << 53)]
 ShortText = Annotated[str, Meta(max_length=500)]
 _CONTEXT_LINES = 3
