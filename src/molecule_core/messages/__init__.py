@@ -1,1 +1,1 @@
-"""Who said what to whom? Messages, inboxes, claims and acks. Above: the edges. Below: org, store, wire, ground."""
+"""Messages: logs, inboxes, claims, acks, obligations, delivery and chains."""

@@ -1,4 +1,4 @@
-"""What a row that enters a log writes, tells and wakes. Above: the hands that make rows. Below: ticks."""
+"""Builds the writes and events for a new log row. Calls delivery_log."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,8 +12,7 @@ from molecule_core.store.timers import TIMERS_KEY, set_timer
 
 
 def schedule_delivery(written: WriteSet[T], target: Workspace, activity: Activity) -> WriteSet[T]:
-    """What else a message begins: its end, if it has one; a look at the agent that it is to be pushed to; a wish that
-    somebody wake the agent."""
+    """Schedule the message's expiry, its push, and a wake request for a hibernated agent."""
     if activity.expires_at is not None:
         written.writes.append(set_timer(EXPIRY_TIMER, activity.id, activity.expires_at))
         written.notify += (TIMERS_KEY,)
@@ -29,7 +28,7 @@ def schedule_delivery(written: WriteSet[T], target: Workspace, activity: Activit
 
 
 def insert_activity(result: T, activity: Activity, event_name: str, file_ids: Iterable[str] = ()) -> WriteSet[T]:
-    """A row of a log, with the files that it mentions, the event that tells it, and whom it wakes."""
+    """Return the write set for a new log row: row, file mentions, journal event and wake-ups."""
     return WriteSet(
         result,
         [("insert_activity", activity), *insert_mentions(activity, file_ids)],
@@ -39,13 +38,15 @@ def insert_activity(result: T, activity: Activity, event_name: str, file_ids: It
 
 
 def insert_mentions(activity: Activity, file_ids: Iterable[str]) -> list[Statement]:
-    """That a row mentions files: these stay, and the workspace in whose log it is may read them."""
+    """Record the files that a row mentions.
+
+    A mentioned file is retained, and the workspace that owns the log may read it."""
     row = {"activity_id": activity.id, "workspace_id": activity.workspace_id}
     return [("insert_mention", {"file_id": each, **row}) for each in file_ids]
 
 
 def find_inserted_activity(written: WriteSet[Any]) -> Activity | None:
-    """The row that a write set lets enter; None if it lets none."""
+    """Return the activity that a write set inserts, if any."""
     rows = (params for name, params in written.writes if name == "insert_activity")
     found = next(rows, None)
     return found if isinstance(found, Activity) else None

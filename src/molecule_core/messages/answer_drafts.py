@@ -1,7 +1,4 @@
-"""What an answer is before it is sent: to whom it goes, in which words, and what a handle of another time is told.
-
-Steps without decisions, for `replies`. Above: replies. Below: obligations, rules.
-"""
+"""Builds outgoing answers, their receipts and the error for stale handles. Contains no decisions; used by replies."""
 
 from collections.abc import Generator
 from typing import Any
@@ -13,13 +10,13 @@ from molecule_core.messages.obligations.model import InboundMessage, Obligation,
 from molecule_core.store.database import ReadQuery, StepRequest, T, WriteSet
 
 OutgoingAnswer = UserNotice | MessageDraft
-"""An answer on its way: to the user, or to a peer."""
+"""An answer to the user or to a peer."""
 
 
 def build_answer(
     inbound: InboundMessage, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None
 ) -> OutgoingAnswer:
-    """An answer, to whom its message came from."""
+    """Build an answer to the sender of a message."""
     return (
         UserNotice(parts, key, metadata)
         if inbound.source_id is None
@@ -30,7 +27,7 @@ def build_answer(
 def build_reply_draft(
     inbound: InboundMessage, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None = None
 ) -> MessageDraft:
-    """An answer to a workspace."""
+    """Build an answer to a workspace."""
     return MessageDraft(
         sender=Sender(f"workspace:{inbound.workspace_id}", inbound.workspace_id, None, None),
         params={"metadata": {}},
@@ -51,7 +48,7 @@ def build_answer_from_draft(inbound: InboundMessage, text: str) -> OutgoingAnswe
 def find_previous_answer(
     inbound: InboundMessage, outgoing: OutgoingAnswer
 ) -> Generator[StepRequest, Any, MessageReceipt | None]:
-    """The first answer under the same key, whatever it said."""
+    """Return the receipt of the first answer under the same key, whatever its content."""
     sender = f"workspace:{inbound.workspace_id}"
     duplicates = yield ReadQuery("find_twin", {"sender": sender, "dedupe_key": outgoing.dedupe_key})
     return MessageReceipt(*duplicates[0][:3]) if duplicates else None
@@ -66,7 +63,7 @@ def answer_receipt(obligation: Obligation) -> MessageReceipt | None:
 
 
 def stale_handle_error(inbound: InboundMessage, obligation: Obligation) -> Generator[StepRequest, Any, MoleculeError]:
-    """The refusal of a handle whose message is settled, which names the one that is open."""
+    """Build the error for the handle of a closed message, which names the open one."""
     open_obligation = yield from find_open_obligation(inbound.workspace_id, inbound.source_id)
     if open_obligation is None:
         advice = "Nothing else waits for an answer in this conversation; to say more, write without a handle."

@@ -1,8 +1,6 @@
-"""The rows that an approval leaves among messages: who is asked, and who is told what came of it.
+"""Writes the messages of approvals: requests, questions and decisions.
 
-Both always have room, and no chain stops them: what is asked was let in when it began. Above: the slice of approvals.
-Below: entering, results.
-"""
+Inbox and chain limits do not apply: the request was admitted when it began. Called by approvals."""
 
 from collections.abc import Generator
 from typing import Any
@@ -24,8 +22,9 @@ from molecule_core.wire.protocols.a2a import SEND_METHOD as METHOD_SEND
 
 
 class ApprovalMessage(Struct, frozen=True, kw_only=True):
-    """A message about an approval. `source_id` None: a person's, or the server's, who is named then. `metadata`: what
-    programs read of it."""
+    """A message about an approval.
+
+    `source_id` None: sent by a person or by the server (see `user_name`). `metadata`: its machine-readable part."""
 
     id: str
     kind: str
@@ -38,7 +37,7 @@ class ApprovalMessage(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalMessages:
-    """Makes these rows, and takes them back."""
+    """Writes and closes approval messages."""
 
     def __init__(self, ledger: ObligationLedger, delegation_messages: DelegationMessages, *, clock: Clock) -> None:
         self._ledger = ledger
@@ -48,7 +47,7 @@ class ApprovalMessages:
     def insert_message(
         self, target: Workspace, content: ApprovalMessage
     ) -> Generator[StepRequest, Any, InsertedActivity]:
-        """A message about an approval, in the inbox of a workspace."""
+        """Insert a message about an approval into a workspace's inbox."""
         identity = {} if content.user_id is None else {"user_id": content.user_id, "username": content.user_name}
         metadata = {"kind": content.kind, "intent": content.intent, **content.metadata}
         message = {
@@ -89,8 +88,9 @@ class ApprovalMessages:
     def close_message(
         self, workspace: Workspace, seq: int, reason: str, *, answered: bool
     ) -> Generator[StepRequest, Any, MessageChanges]:
-        """The message at a place of an inbox is done with: `answered` by its workspace itself, or taken back for a
-        reason. A push that is under way is left to its own end."""
+        """Close a message: answered by its recipient itself, or withdrawn for a reason.
+
+        A running push records its own outcome."""
         obligation = yield from load_obligation(workspace.id, seq)
         if answered and obligation is not None and obligation.is_open:
             closed = self._ledger.close_answered(obligation, self._clock.now(), None)
@@ -114,9 +114,10 @@ def record_explanation(
     *,
     opening_changes: MessageChanges | None = None,
 ) -> Generator[StepRequest, Any, WriteSet[MessageReceipt]]:
-    """The answer to a question about what its workspace wants leave for, by whatever way it came: it becomes no message
-    of its own, but ends what is owed, stands in the workspace's own log, and rises. The caller has looked for its
-    repetition before."""
+    """Record the answer to a question about an approval request.
+
+    It is not stored as a message, but closes the obligation, is logged in the workspace's own log, and emits
+    ApprovalExplained. The caller has already looked for a duplicate."""
     row = yield from _explanation_activity(obligation, answer, now)
     written = insert_activity(MessageReceipt(row.id, row.context_id or row.id, now), row, "ACTIVITY_LOGGED")
     if opening_changes is not None:
@@ -160,5 +161,5 @@ def _explanation_activity(
 
 
 def approval_id_of(message_id: str) -> str:
-    """The approval that a message about one belongs to: its id, and behind a dot a number."""
+    """Return the approval that a message belongs to: message ids are `<approval id>.<number>`."""
     return message_id.rpartition(".")[0]

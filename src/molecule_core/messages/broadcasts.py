@@ -1,7 +1,4 @@
-"""One message to everybody: a copy in each inbox of the organisation, all in one transaction.
-
-Above: the writer. Below: chains, attachments, entering and rules.
-"""
+"""Sends broadcasts: a copy in each inbox of the organisation, in one transaction. Called by the message writer."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -51,7 +48,7 @@ from molecule_core.store.journal import log_key, org_key
 
 
 class BroadcastWriter:
-    """Sends what a workspace says to all others."""
+    """Sends messages of a workspace to all others."""
 
     def __init__(
         self, store: Store, org: OrgReader, chains: ChainWriter, *, clock: Clock, ids: IdGenerator, limits: Limits
@@ -64,8 +61,9 @@ class BroadcastWriter:
         self._limits = limits
 
     def list_recipients(self, workspace_id: str) -> list[Workspace]:
-        """Whom a broadcast of this workspace goes to. Raises BroadcastDisabled, BroadcastTooWide, NotFound,
-        WorkspaceRemoved."""
+        """Return the recipients of a workspace's broadcast.
+
+        Raises BroadcastDisabled, BroadcastTooWide, NotFound, WorkspaceRemoved."""
         own = self._org.active_workspace(workspace_id)
         if not own.broadcast_enabled:
             raise BroadcastDisabled
@@ -75,9 +73,9 @@ class BroadcastWriter:
         return others
 
     async def send(self, workspace_id: str, broadcast: BroadcastDraft) -> BroadcastReceipt:
-        """A copy for each living workspace that has room; the others are named.
+        """Send a copy to each active workspace with inbox capacity; the receipt names the others.
 
-        Raises MessageIdReused, ChainFrozen, ChainEnded, InvalidMessage and what `reach` raises."""
+        Raises MessageIdReused, ChainFrozen, ChainEnded, InvalidMessage, and the errors of `list_recipients`."""
         key = () if broadcast.dedupe_key is None else (("message", broadcast.sender.key, broadcast.dedupe_key),)
         keys = (*key, *attachments.file_keys(broadcast.parts))
         org_id = self._org.active_workspace(workspace_id).org_id
@@ -102,7 +100,7 @@ class BroadcastWriter:
         broadcast = msgspec.structs.replace(broadcast, parts=resolved.parts)
         recipients, skipped = yield from self._reserve_slots(others)
         copies_link = link
-        if link.root_id is None:  # this message begins the chain, and the copies are the first that follow
+        if link.root_id is None:  # this message begins the chain, and the copies are its first followers
             copies_link = ChainLink(own_id, 0, own_id, numbers=tuple(range(1, len(others) + 1)))
         seqs = yield RequestBatch(
             [NextNumber("last_seq", id_) for id_ in (workspace_id, *(each.id for each, _ in recipients))]
@@ -126,7 +124,7 @@ class BroadcastWriter:
     def _reserve_slots(
         self, others: list[Workspace]
     ) -> Generator[StepRequest, Any, tuple[list[tuple[Workspace, int]], list[str]]]:
-        """Who has room, each with the inbound number of its copy; and the names of those who have none."""
+        """Take an inbound number for each recipient; also returns the names of workspaces with a full inbox."""
         limit = self._limits.inbox_unhandled
         heads = yield RequestBatch([CurrentNumber("last_inbound", each.id) for each in others])
         nearly_full = [
@@ -144,7 +142,7 @@ class BroadcastWriter:
 
 
 def _shared_columns(org_id: str, workspace_id: str, broadcast: BroadcastDraft, own_id: str, now: int) -> dict[str, Any]:
-    """What all rows of a broadcast share. The body is made once."""
+    """Return the columns that all rows of a broadcast share, so that the body is encoded once."""
     message = {"kind": "message", "role": "agent", "parts": broadcast.parts, "metadata": {}}
     draft = MessageDraft(broadcast.sender, {"metadata": {}}, message, None, broadcast.text, INTENT_INFORM, None, own_id)
     return {
@@ -232,6 +230,6 @@ def _broadcast_changes(
         ],
         (*(log_key(row.workspace_id) for row in rows), org_key(own.org_id)),
     )
-    for target, row in copies:  # behind all rows, which are written together
+    for target, row in copies:  # after all rows, so that their inserts stay adjacent and run together
         schedule_delivery(written, target, row)
     return written

@@ -1,7 +1,4 @@
-"""The lines of a chat, made from the stored bodies of messages. Pure.
-
-Above: the reader. Below: the words for how an answer stands.
-"""
+"""Builds chat entries from stored message bodies. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +12,7 @@ from molecule_core.wire.schemas.live import LastChatMessage, SnapshotChat
 
 
 def message_parts(request_body: str) -> list[Any]:
-    """The parts of a message, if that is what the body is: a report's body may be any JSON."""
+    """Return the parts of a message, or an empty list: the body of an agent's report may be any JSON."""
     found = msgspec.json.decode(request_body)
     for name in ("params", "message", "parts"):
         found = found.get(name) if isinstance(found, dict) else None
@@ -23,18 +20,18 @@ def message_parts(request_body: str) -> list[Any]:
 
 
 def stored_message(request_body: str) -> dict[str, Any]:
-    """The message in a stored body, which the server made regular."""
+    """Return the message of a stored body, which the server validated."""
     message: dict[str, Any] = msgspec.json.decode(request_body)["params"]["message"]
     return message
 
 
 def text_of(parts: list[Any]) -> str:
-    """All text of a message."""
+    """Return all text of a message."""
     return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
 def question_options(request_body: str) -> list[str]:
-    """What an agent's question lets choose, as the server has stored it."""
+    """Return the options of an agent's question."""
     if '"options"' not in request_body:
         return []
     options = stored_message(request_body)["metadata"].get("options", [])
@@ -51,7 +48,7 @@ def to_chat_message(
     trouble: str | None,
     *obligation_columns: Any,
 ) -> ChatMessage:
-    """A line, as the queries of a chat select it."""
+    """Build a chat message from a row of the chat queries."""
     params = msgspec.json.decode(request_body)["params"]
     message = params["message"]
     entry = ChatMessage(
@@ -74,14 +71,14 @@ def to_chat_message(
 
 
 def _chosen_option(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
-    """The question that a message answers, and the number of the option: what its sender says of it."""
+    """Return the question that a message answers and the option's number, as its sender states them."""
     question, option = metadata.get("option_of"), metadata.get("option")
     is_choice = isinstance(question, str) and isinstance(option, int) and not isinstance(option, bool)
     return (question, option) if is_choice else (None, None)
 
 
 class _ObligationColumns(NamedTuple):
-    """What the queries of a chat select of an obligation, in their order."""
+    """The obligation columns of the chat queries, in their order."""
 
     state: str | None
     overdue_at: int | None
@@ -112,7 +109,7 @@ def _to_chat_obligation(obligation: _ObligationColumns) -> ChatObligation | None
 def to_chat_head(
     workspace_id: str, id_: str, seq: int, method: str, created_at: int, summary: str | None, read_seq: int, unread: int
 ) -> SnapshotChat:
-    """How a chat stands for a person, as `chat_head` selects it."""
+    """Build the summary of a chat for one person from a row of `chat_head`."""
     role = "agent" if method == METHOD_NOTIFY else "user"
     last = LastChatMessage(id=id_, role=role, content=summary or "", timestamp=to_rfc3339(created_at), seq=seq)
     return SnapshotChat(workspace_id=workspace_id, unread=unread, read_seq=read_seq, last=last)

@@ -1,9 +1,7 @@
-"""The rows that a delegation leaves among messages: what its caller did, and the result in the caller's inbox.
+"""Writes the messages of delegations: the caller's log row, and the result in the caller's inbox.
 
-An answer to a message that carries a delegation becomes no message of its own: it closes the obligation, and rises as
-the fact `Answered`; who follows it has the result written. Above: the hands through which answers come, and the slice
-of delegations. Below: entering, owing.
-"""
+An answer to a message that carries a delegation is not stored as a message: it closes the obligation and emits
+MessageAnswered, whose subscriber has the result written. Called by the writers of answers and by delegations."""
 
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
@@ -53,13 +51,13 @@ from molecule_core.store.database import NextNumber, StepRequest, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
 from molecule_core.wire.protocols.a2a import SEND_METHOD as METHOD_SEND
 
-# A caller that waits has this much longer to take the result than it waits.
+# 10 s: a waiting caller gets this much longer to claim the result than it waits.
 HOLD_MARGIN_SECONDS = 10
 COMPLETED = "completed"
 
 
 class InsertedActivity(NamedTuple):
-    """A row that enters a log: its id, its number there, and what is written and told with it."""
+    """A new log row: its id, its `seq`, and the changes that insert it."""
 
     id: str
     seq: int
@@ -67,8 +65,10 @@ class InsertedActivity(NamedTuple):
 
 
 class ResultContent(Struct, frozen=True, kw_only=True):
-    """What a delegation has come to, as its result says it. `id`: of the row. `status`: completed, failed or cancelled;
-    `text`: all that the caller reads; `chain_id`, `hop`, `cause_id`: where it stands among messages."""
+    """The result of a delegation.
+
+    `id`: of its row. `status`: completed, failed or cancelled. `text`: the text that the caller reads. `chain_id`,
+    `hop`, `cause_id`: its link in the message chain."""
 
     id: str
     delegation_id: str
@@ -87,7 +87,7 @@ class ResultContent(Struct, frozen=True, kw_only=True):
 
 
 class DelegationMessages:
-    """Makes these rows."""
+    """Writes delegation messages."""
 
     def __init__(self, ledger: ObligationLedger, *, clock: Clock, ids: IdGenerator) -> None:
         self._ledger = ledger
@@ -97,7 +97,7 @@ class DelegationMessages:
     def insert_caller_row(
         self, source: Workspace, delegation_id: str, target_id: str, task: str, sender: str
     ) -> Generator[StepRequest, Any, InsertedActivity]:
-        """What a workspace has delegated, in its own log."""
+        """Log a new delegation in the caller's own log."""
         body = msgspec.json.encode({"task": task, "delegation_id": delegation_id})
         activity = Activity(
             id=self._ids.new(),
@@ -120,9 +120,10 @@ class DelegationMessages:
     def insert_result(
         self, source: Workspace, content: ResultContent, held_until: int = 0
     ) -> Generator[StepRequest, Any, InsertedActivity]:
-        """What a delegation has come to, in the inbox of who gave it. It always has room there, and is stopped by no
-        chain: the work was allowed when it began. `held_until`: its caller waits for it until then (microseconds), and
-        nobody else is handed it before."""
+        """Insert the result of a delegation into the caller's inbox.
+
+        Inbox and chain limits do not apply: the work was admitted when it began. `held_until`: the caller waits for the
+        result until then (microseconds), and no other claim gets it before."""
         now = self._clock.now()
         resolved = yield from attachments.resolve_files(content.parts, source.org_id, content.target_id)
         request = _request_body(content, resolved.parts)
@@ -160,14 +161,14 @@ class DelegationMessages:
         return _to_inserted(schedule_delivery(inserted, source, activity), activity)
 
     def system_answer(self, workspace_id: str, text: str, context_id: str | None = None) -> AnswerContent:
-        """What the server says where a workspace says nothing."""
+        """Return an answer that the server writes on behalf of a workspace."""
         parts = [{"kind": "text", "text": text}]
         return AnswerContent(self._ids.new(), f"workspace:{workspace_id}", parts, text, None, None, context_id)
 
     def insert_late_answer(
         self, target: Workspace, source_id: str, delegation_id: str, answer: AnswerContent
     ) -> Generator[StepRequest, Any, InsertedActivity]:
-        """What a workspace said of a delegation that had ended already: kept in its own log, and told to nobody."""
+        """Log an answer to a delegation that had already ended, in its sender's own log only."""
         metadata = {"delegation_id": delegation_id, "late": True}
         message = {
             "kind": "message",
@@ -200,8 +201,9 @@ class DelegationMessages:
     def insert_system_notice(
         self, target: Workspace, source_id: str, text: str, details: Mapping[str, object]
     ) -> Generator[StepRequest, Any, InsertedActivity]:
-        """Who is at work on what has ended, or waits for what will not come, is told so. `about`: what programs read of
-        it. It wants no answer, and always has room."""
+        """Insert a system notice about work that ended or an answer that will not come.
+
+        `details`: machine-readable metadata. It wants no answer, and inbox limits do not apply."""
         activity_id = self._ids.new()
         metadata = {"kind": KIND_SYSTEM, "intent": INTENT_INFORM, **details}
         parts = [{"kind": "text", "text": text}]
@@ -229,10 +231,10 @@ class DelegationMessages:
         inserted = insert_activity(None, activity, "ACTIVITY_LOGGED")
         return _to_inserted(schedule_delivery(inserted, target, activity), activity)
 
-    # -- the message that carries it -----------------------------------------------------------------------------------
+    # -- the message that carries the delegation -----------------------------------------------------------------------
 
     def ack_answered(self, workspace: Workspace, seq: int) -> Generator[StepRequest, Any, MessageChanges]:
-        """The message at a place of an inbox is answered, and nobody is handed it any more."""
+        """Acknowledge an answered message, so that it is not delivered again."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         if is_handled or self._is_push_in_flight(workspace, claim):
             return MessageChanges([], [])
@@ -241,9 +243,10 @@ class DelegationMessages:
     def withdraw(
         self, workspace: Workspace, seq: int, reason: str, *, by_target: bool = False
     ) -> Generator[StepRequest, Any, tuple[bool, MessageChanges]]:
-        """The message at a place of an inbox need not be worked on any more: nobody is handed it, and no answer to it
-        is owed. A push that is under way is left to its own end. `by_target`: its workspace says so itself. Returns
-        whether anybody has had it."""
+        """Withdraw a message: it is not delivered any more, and its obligation closes.
+
+        A running push records its own outcome. `by_target`: the recipient itself ended the work. Returns whether the
+        message had been delivered."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         obligation = yield from load_obligation(workspace.id, seq)
         closed = MessageChanges([], [])
@@ -263,8 +266,9 @@ class DelegationMessages:
     def close_undelivered(
         self, workspace: Workspace, seq: int, reason: str
     ) -> Generator[StepRequest, Any, MessageChanges]:
-        """The message at a place of an inbox was never delivered, and is settled: nobody owes an answer to it. Whoever
-        said something in answer outside has had it all the same: what it owed has ended."""
+        """Drop the obligation of a message that was never delivered.
+
+        An agent that answered outside must have received it nevertheless; then the obligation is closed as declined."""
         obligation = yield from load_obligation(workspace.id, seq)
         if obligation is not None and obligation.is_open and obligation.outside_at is not None:
             return self._ledger.close_declined(obligation, self._clock.now(), reason)
@@ -277,8 +281,9 @@ class DelegationMessages:
     def _ack_message(
         self, workspace: Workspace, inbox: InboxState, claim: InboxClaim | None, seq: int, withdrawn: str | None
     ) -> Generator[StepRequest, Any, MessageChanges]:
-        """One row is settled: handled, or `withdrawn` for a reason before anybody had it. That is no dead letter that
-        somebody must look at."""
+        """Acknowledge one row, or mark it as withdrawn before any delivery.
+
+        A withdrawn row is stored as a discarded dead letter, so that it does not show up for review."""
         inbound = yield from load_inbound(workspace.id, seq)
         if inbound is None:
             return MessageChanges([], [])
@@ -300,14 +305,15 @@ class DelegationMessages:
             writes.append(("wake_target", {"workspace_id": workspace.id, "due": now}))
         return MessageChanges(writes, events, (log_key(workspace.id), org_key(workspace.org_id), PUSHES_KEY))
 
-    # -- who waits for the result --------------------------------------------------------------------------------------
+    # -- callers that wait for the result ------------------------------------------------------------------------------
 
     def claim_result(
         self, workspace: Workspace, seq: int, held_until: int
     ) -> Generator[StepRequest, Any, tuple[str, MessageChanges]]:
-        """Who waits takes the result at a place of its inbox, which is handled by that (`here`); or somebody has
-        handled it before (`before`), or has it in hand (`inbox`). `held_until`: the end of the wait that it was kept
-        for."""
+        """Claim a result for the waiting caller, which also acknowledges it.
+
+        `held_until`: the end of the wait that it was held for. Returns `here`; `before` if it was acknowledged earlier;
+        `inbox` if another claim holds it."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         is_leased = claim is not None and claim.lease_until > self._clock.now()
         if is_handled:
@@ -319,7 +325,7 @@ class DelegationMessages:
     def release_result(
         self, workspace: Workspace, seq: int, held_until: int
     ) -> Generator[StepRequest, Any, MessageChanges]:
-        """Nobody waits for the result any more: the inbox hands it out, as if it had never been kept."""
+        """Release a held result, after its caller stopped waiting: any claim may get it now."""
         _, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         if is_handled or claim is None or claim.lease_until != result_lease_until(held_until):
             return MessageChanges([], [])
@@ -340,9 +346,10 @@ def close_with_answer(
     declined: bool = False,
     opening_changes: MessageChanges | None = None,
 ) -> WriteSet[MessageReceipt]:
-    """The answer to a message that carries a delegation, by whatever way it came: it ends what is owed and rises.
-    `handled`: the same command settles the message in the inbox. What is not owed any more rises too: it came late.
-    The caller has looked for its repetition before."""
+    """Close an obligation for a delegation with its answer, and emit MessageAnswered.
+
+    `acknowledged`: the same command acknowledges the message. A late answer (the obligation is closed) is emitted too.
+    The caller has already looked for a duplicate."""
     receipt = MessageReceipt(answer.id, answer.context_id or answer.id, now)
     domain_event = MessageAnswered(
         obligation.activity_id, answer, via, declined=declined, acknowledged=acknowledged, at=now
@@ -361,7 +368,7 @@ def close_with_answer(
 
 
 def result_lease_until(held_until: int) -> int:
-    """Until when a result is kept for a caller that waits until then (microseconds)."""
+    """Return the end of the lease that holds a result for a waiting caller (microseconds)."""
     return held_until + HOLD_MARGIN_SECONDS * SECOND
 
 
@@ -373,7 +380,7 @@ def _merge_changes(first: MessageChanges, second: MessageChanges) -> MessageChan
 
 
 def _rpc_request(message: dict[str, Any]) -> bytes:
-    """A regular message, as agents read every other one."""
+    """Build a message body in the format of all others."""
     params = {"message": message, "metadata": {}}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "method": METHOD_SEND, "params": params})
 
@@ -395,7 +402,7 @@ def _request_body(content: ResultContent, parts: list[dict[str, Any]]) -> bytes:
 
 
 def _response_body(content: ResultContent) -> bytes:
-    """What clients of the original read: the whole text, and whose result it is."""
+    """Build the response body with the members that clients of the original Molecule read."""
     required = {"text": content.text, "delegation_id": content.delegation_id, "status": content.status}
     optional = {"reason": content.reason, "error": content.error}
     return msgspec.json.encode({**required, **{name: value for name, value in optional.items() if value is not None}})

@@ -1,7 +1,4 @@
-"""What became of messages, as notes for whoever asks later and events for whoever watches.
-
-Above: every hand of this slice. Below: rules.
-"""
+"""Records delivery ticks of messages: log rows for later queries and events for subscribers."""
 
 from collections.abc import Iterable
 
@@ -20,7 +17,7 @@ Statement = tuple[str, Params]
 def record_ticks(
     workspace_id: str, tick: str, spans: Iterable[InboxRange], now: int, reason: str | None = None
 ) -> tuple[list[Statement], list[JournalEvent]]:
-    """What became of ranges of an inbox."""
+    """Record a tick for ranges of an inbox."""
     notes: list[Statement] = []
     events = []
     for span in spans:
@@ -41,6 +38,6 @@ def record_ticks(
 def record_tick(
     workspace_id: str, tick: str, seq: int, inbound_no: int, now: int, reason: str | None = None
 ) -> tuple[list[Statement], list[JournalEvent]]:
-    """The same of one message, whatever its attempt was."""
+    """Record a tick for one message, without an attempt."""
     position = InboxPosition(seq, 0, inbound_no)
     return record_ticks(workspace_id, tick, (InboxRange(position, position),), now, reason)

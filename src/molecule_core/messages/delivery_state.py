@@ -1,7 +1,6 @@
-"""How the delivery of one message stands, as the server's own driver, dead letters and their readers know it.
+"""Delivery state of a message, as the push dispatcher, dead letters and their readers use it.
 
-The half of the model that is about hand-overs: what a message says is in `model`.
-"""
+Message content is in `model`."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -11,14 +10,14 @@ from msgspec import Struct
 from molecule_core.messages.model import DEAD, DISCARDED, REFUSED
 
 UNSURE, UNSAFE_URL, BAD_ANSWER, AGENT_ERROR = "unsure", "unsafe_url", "bad_answer", "agent_error"
-"""Why a push has failed, as a delegation tells it, beside `unreachable` and `refused` of the model. unsure: it was sent
-and no answer came, so that it may be done."""
+"""Failure codes of pushes, beside `unreachable` and `refused`. `unsure`: sent without a response, so the message may
+have been processed."""
 PERMANENT_CODES = (REFUSED, UNSAFE_URL, BAD_ANSWER, AGENT_ERROR)
-"""Those that a second push would only meet again."""
+"""Codes of failures that would only repeat."""
 
 
 class DeliveryState(Struct, frozen=True):
-    """All that is known of the delivery of one message, in the order `message_state` selects it."""
+    """The delivery state of one message, in the column order of `message_state`."""
 
     id: str
     workspace_id: str
@@ -47,27 +46,27 @@ class DeliveryState(Struct, frozen=True):
     ack_floor: int
 
     def is_leased(self, now: int) -> bool:
-        """Whether somebody has it in hand at a time."""
+        """Return whether the message is claimed at a time."""
         return self.lease_until > now and not self.next_at and self.acked_at is None
 
     @property
     def is_handled(self) -> bool:
-        """Whether it was settled otherwise than by giving it up."""
+        """Return whether it was acknowledged, not given up."""
         return not self.is_dead and not self.requeued and (self.seq <= self.ack_floor or self.acked_at is not None)
 
     @property
     def has_outcome(self) -> bool:
-        """Whether its agent has answered a push of it, or it was given up: whoever waits for the answer has that."""
+        """Return whether a waiting sender has its outcome: the answer to a push, or the message was given up."""
         return self.is_dead or self.answer is not None
 
     @property
     def is_dead(self) -> bool:
-        """Whether it was given up, and nobody has asked for it again."""
+        """Return whether it was given up and not requeued."""
         return self.dead_state in (DEAD, DISCARDED)
 
 
 class DeliveryNote(NamedTuple):
-    """One note of what became of a message, in the order `handovers_of` selects it."""
+    """One entry of a message's delivery log, in the column order of `handovers_of`."""
 
     tick: str
     at: int
@@ -76,7 +75,7 @@ class DeliveryNote(NamedTuple):
 
 
 class DeadLetter(Struct, frozen=True):
-    """A message that was given up, in the order `dead_letters_page` selects it."""
+    """A message that was given up, in the column order of `dead_letters_page`."""
 
     activity_id: str
     workspace_id: str
@@ -91,9 +90,10 @@ class DeadLetter(Struct, frozen=True):
 
 
 class PushCandidate(NamedTuple):
-    """One of the first messages that a push agent has not handled, in the order `push_head` selects it. `next_at` is 0
-    if no further try is planned; `busy`: it waits because the agent had no time; `again`: it waits once more, as a dead
-    letter or for a reminder."""
+    """One of the first unacknowledged messages of a push agent, in the column order of `push_head`.
+
+    `next_at` is 0 if no retry is planned; `busy`: it waits for a busy agent; `is_requeued`: it is a requeued dead
+    letter or a reminder."""
 
     seq: int
     inbound_no: int
@@ -108,9 +108,11 @@ class PushCandidate(NamedTuple):
 
 
 class PushCapacity(Struct, frozen=True):
-    """What a push agent can take now: `capacity` at once, of which `active` are taken by its own account, and no more
-    than `most` new ones. Waits that were noted until `well_since` need not be waited for, nor before `free_since`
-    those of an agent that had no time. `look_at`: when to look again. Times in microseconds."""
+    """How much a push agent can take now.
+
+    `max_concurrent` at once, of which it reports `active` in use, and at most `max_new` new ones. Waits noted until
+    `healthy_since` are void, and those for a busy agent if noted before `free_since`. `check_at`: when to check again.
+    Times are microseconds."""
 
     max_concurrent: int
     max_new: int
@@ -121,12 +123,12 @@ class PushCapacity(Struct, frozen=True):
 
     @property
     def is_full(self) -> bool:
-        """Whether the agent can take nothing more, however many pushes are under way."""
+        """Return whether the agent has no capacity left, regardless of running pushes."""
         return self.active >= self.max_concurrent
 
 
 class PushAttempt(Struct, frozen=True):
-    """A message that is to be pushed, with its attempt."""
+    """A message to push, with its attempt."""
 
     workspace_id: str
     seq: int
@@ -138,16 +140,18 @@ class PushAttempt(Struct, frozen=True):
 
 
 class PushBatch(NamedTuple):
-    """What may go out to an agent now, and when to look at it again; None if it has no mail."""
+    """The pushes to an agent now, and when to check it again; None if it has no mail."""
 
     pushes: list[PushAttempt]
     check_at: int | None
 
 
 class PushResult(Struct, frozen=True):
-    """What an agent's answer to a push means: `answer` if it took the message; else why not. `busy`: it only has no
-    time. `refused`: trying again will hardly help. `retry_after` in seconds, if the agent said so. `code` is how a
-    delegation calls the failure, and `sent` whether the agent may have had the message: other messages ask neither."""
+    """The classified response to a push.
+
+    `answer` if the agent took the message, else the reason. `busy`: it has no capacity now. `refused`: retrying will
+    hardly help. `retry_after`: seconds, if the agent named them. Only delegations use `code` (of the failure) and
+    `sent` (whether the agent may have received the message)."""
 
     answer: str | None = None
     error: str | None = None
@@ -159,20 +163,20 @@ class PushResult(Struct, frozen=True):
 
 
 class ReplyKind(StrEnum):
-    """What an agent has said with its answer to a push."""
+    """What an agent's answer to a push means."""
 
     ANSWERED = "words"
-    """It is done."""
+    """The work is done."""
     DECLINED = "no"
-    """It will not do it."""
+    """The agent will not do the work."""
     ACCEPTED = "taken"
-    """It has it, and has not done it."""
+    """The agent has the message and has not done the work."""
     ERROR = "error"
-    """It has failed at it."""
+    """The agent failed."""
 
 
 class AgentReply(NamedTuple):
-    """An agent's answer to a push, read: what it says, in which words and parts."""
+    """A parsed answer to a push."""
 
     kind: ReplyKind
     text: str = ""

@@ -1,9 +1,7 @@
-"""What messages say has happened to one that carries a delegation, or asks about an approval; whoever follows hears it
-(store/subscribers.py).
+"""Domain events of messages that carry a delegation or ask about an approval.
 
-Made only for messages of those kinds, so that all other traffic makes none. Each names the delegation by its id, which
-is the id of the message; times are microseconds. Above: the hands of this slice. Below: nothing.
-"""
+Emitted for these kinds only, so that other traffic causes none; handled by the subscribers (store/subscribers.py). The
+delegation id equals the id of its message. Times are microseconds."""
 
 from typing import Any
 
@@ -11,8 +9,9 @@ from msgspec import Struct
 
 
 class MessagesDelivered(Struct, frozen=True):
-    """Messages were handed over to a workspace, each with its attempt. `pushed`: the server sends them; else the agent
-    took them."""
+    """Messages were delivered to a workspace, each as (id, attempt).
+
+    `pushed`: the server sends them; otherwise the agent claimed them."""
 
     target_id: str
     messages: tuple[tuple[str, int], ...]
@@ -21,15 +20,16 @@ class MessagesDelivered(Struct, frozen=True):
 
 
 class MessagesReleased(Struct, frozen=True):
-    """An agent gave messages back, or a push was let go: whoever comes next gets them."""
+    """An agent released messages, or a push was abandoned: the next claim gets them."""
 
     delegation_ids: tuple[str, ...]
     at: int
 
 
 class PushDeferred(Struct, frozen=True):
-    """A push has failed and is tried again at a time, or begins later than it could. `busy`: that counts as no attempt,
-    since the agent has no time, has its hands full, is silent or is left in peace after many failures."""
+    """A push failed and will be retried, or starts later than it could.
+
+    `busy`: not counted as an attempt, because the agent is busy, at capacity, silent, or its circuit is open."""
 
     delegation_id: str
     busy: bool
@@ -39,7 +39,7 @@ class PushDeferred(Struct, frozen=True):
 
 
 class PushOutcomeUnknown(Struct, frozen=True):
-    """A message was sent and no answer came: it may be done, so it is not sent again."""
+    """A message was pushed without a response: it may have been processed, so it is not sent again."""
 
     delegation_id: str
     error: str
@@ -47,15 +47,14 @@ class PushOutcomeUnknown(Struct, frozen=True):
 
 
 class PushAccepted(Struct, frozen=True):
-    """An agent has taken a pushed message and has not answered it yet."""
+    """An agent accepted a pushed message and has not answered it yet."""
 
     delegation_id: str
     at: int
 
 
 class AnswerContent(Struct, frozen=True):
-    """What a workspace says in answer. `id`: the row that it will be; `dedupe_key` and `content_hash` tell its
-    repetitions."""
+    """The content of an answer. `id` is its future row; `dedupe_key` and `content_hash` identify repetitions."""
 
     id: str
     sender: str
@@ -67,8 +66,10 @@ class AnswerContent(Struct, frozen=True):
 
 
 class MessageAnswered(Struct, frozen=True):
-    """A message is answered, or declined. `via`: reply, message, push or draft. `handled`: the same command also
-    settles it in the inbox; else nobody has."""
+    """A message was answered or declined.
+
+    `via`: reply, message, push or draft. `acknowledged`: the same command also acknowledges the message in the
+    inbox."""
 
     delegation_id: str
     answer: AnswerContent
@@ -79,8 +80,9 @@ class MessageAnswered(Struct, frozen=True):
 
 
 class ApprovalExplained(Struct, frozen=True):
-    """A workspace has answered a question about what it wants leave for. `message_id`: the message that asked; `seq`:
-    its place in the workspace's log."""
+    """A workspace answered a question about its approval request.
+
+    `message_id`: the message that asked; `seq`: the answer's position in the workspace's log."""
 
     message_id: str
     seq: int
@@ -89,7 +91,7 @@ class ApprovalExplained(Struct, frozen=True):
 
 
 class ProgressReported(Struct, frozen=True):
-    """An agent says that it is at work on a message."""
+    """An agent reports that it is working on a message."""
 
     delegation_id: str
     text: str

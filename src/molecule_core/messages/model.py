@@ -1,4 +1,4 @@
-"""Activities: the durable rows of a workspace's log, and how far its inbox is handled."""
+"""Models of activities (the durable rows of a workspace's log) and of inbox state."""
 
 from typing import Any, NamedTuple
 
@@ -17,15 +17,15 @@ KIND_DELEGATION_RESULT = "delegation_result"
 KIND_APPROVAL_REQUEST, KIND_APPROVAL_DECISION = "approval_request", "approval_decision"
 KIND_SYSTEM = "system"
 TYPE_DELEGATION = "delegation"
-"""The type of the row that a workspace's own log holds of what it has delegated; no agent can write one."""
+"""Type of the row in a workspace's own log for a delegation that it sent. Only the server writes it."""
 METHOD_DELEGATE, METHOD_DELEGATE_RESULT = "delegate", "delegate_result"
-"""The methods of that row, and of the row that brings the result."""
+"""Methods of that row, and of the row that brings the result."""
 METHOD_NOTIFY = "notify"
 METHOD_BROADCAST = "broadcast"
 METHOD_BROADCAST_SENT = "broadcast_sent"
 
 INTENT_REQUEST, INTENT_INFORM, INTENT_ACK = "request", "inform", "ack"
-"""What a message wants: an answer; none; none, since it only says that something was read."""
+"""Whether a message wants an answer: `request` does, `inform` and `ack` (a read confirmation) do not."""
 
 SUMMARY_LENGTH = 80
 
@@ -38,15 +38,16 @@ LOGGABLE_TYPES = (
     "error",
     "memory_write_global",
 )
-"""What an agent may write into its own log. Everything else is written by the server for what really happened."""
+"""Types that an agent may write into its own log. The server writes all others, for events that really happened."""
 LOG_STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "completed", "failed")
 
 
 class Activity(Struct, kw_only=True):
-    """One row of the log. Bodies are JSON text; `size` is the bytes of all bodies; times are microseconds.
+    """One row of a workspace's log.
 
-    `seq` numbers all rows of the workspace, `inbound_no` those of its inbox (None for what it did itself). `root_id` is
-    the message that began its chain (None: itself), `hop` how far it is from there, `cause_id` the one before it."""
+    Bodies are JSON text, `size` is the bytes of all bodies, times are microseconds. `seq` numbers all rows of the
+    workspace, `inbound_no` those of its inbox (None for its own actions). `root_id` is the message that began the chain
+    (None: this one), `hop` the distance from it, `cause_id` the message before it."""
 
     id: str
     org_id: str
@@ -84,8 +85,10 @@ class Activity(Struct, kw_only=True):
 
 
 class StoredFile(Struct, frozen=True):
-    """A file that came in, in the order the query `file` selects it. Its name is cleaned, its type only claimed; its
-    bytes lie under its id. `activity_id`: the row that told a polling agent of it. Times are microseconds."""
+    """A received file, in the column order of the query `file`.
+
+    `name` is sanitized, `mime_type` is only claimed by the uploader. Blobs are stored under `id`. `activity_id`: the
+    row that announced the file to a polling agent. Times are microseconds."""
 
     id: str
     org_id: str
@@ -101,7 +104,7 @@ class StoredFile(Struct, frozen=True):
 
 
 class ActivityPageRow(Struct, frozen=True):
-    """What a page of activity needs of a row, in the order the page queries select it."""
+    """The columns of an activity page, in the order of the page queries."""
 
     id: str
     workspace_id: str
@@ -127,16 +130,18 @@ class ActivityPageRow(Struct, frozen=True):
     context_id: str | None
     inbound_no: int | None
     attempt: int | None = None
-    """How often it was handed out, this time included; None where the row was not handed out by a claim."""
+    """Deliveries so far, this one included; None if the row was not delivered by a claim."""
     instructions: Instructions | None = None
-    """What is said with it, where that was chosen when it was handed out."""
+    """Instructions that were selected at delivery."""
     reminder: bool = False
-    """Whether it was handed out once more because nobody has answered it."""
+    """Whether this is a repeated delivery because the message is still unanswered."""
 
 
 class LivePayload(Struct, frozen=True):
-    """A row as its live event tells it: the payload as JSON, the id that the person's client chose, and, of a message
-    that came in, what it is told with (its large bodies left out)."""
+    """A row as its live event carries it.
+
+    `payload` is JSON, `client_id` the id chosen by the person's client. `row`: for an incoming message, the row that
+    instructions are rendered from, without its large bodies."""
 
     payload: bytes
     client_id: str | None = None
@@ -144,7 +149,7 @@ class LivePayload(Struct, frozen=True):
 
 
 class Sender(Struct, frozen=True):
-    """Who a message is from, as the credential proves it. `key` is unique over persons, workspaces and the admin."""
+    """The authenticated sender of a message. `key` is unique across people, workspaces and the admin."""
 
     key: str
     workspace_id: str | None
@@ -153,7 +158,7 @@ class Sender(Struct, frozen=True):
 
 
 class MessageDraft(Struct, frozen=True):
-    """A regular message that is about to be sent."""
+    """A parsed message that is about to be sent."""
 
     sender: Sender
     params: dict[str, Any]
@@ -164,17 +169,17 @@ class MessageDraft(Struct, frozen=True):
     dedupe_key: str | None
     context_id: str | None
     trace_parent: str | None = None
-    """Of which trace it is part (W3C `traceparent`)."""
+    """W3C `traceparent` of the trace that the message is part of."""
     kind: str | None = None
-    """None: a person's or a peer's, as the sender is."""
+    """None: a person's or a peer's message, depending on the sender."""
     activity_id: str | None = None
-    """None: a new one."""
+    """None: a new id."""
     wait_seconds: int = 0
-    """So many seconds its sender waits for the answer of an agent that is pushed to."""
+    """Seconds that the sender waits for the answer of a push agent."""
 
 
 class UserNotice(Struct, frozen=True):
-    """What an agent writes to its user. `metadata`: what it says about it, as in a message to a peer."""
+    """A message of an agent to its user. `metadata` has the keys of a message to a peer."""
 
     parts: list[dict[str, Any]]
     dedupe_key: str | None = None
@@ -182,8 +187,10 @@ class UserNotice(Struct, frozen=True):
 
 
 class MessageReceipt(Struct, frozen=True):
-    """What a sender is told. The same for every repetition of the same message, but for what its own request does: with
-    `asks` the answer of a push agent is to come, and until `held_until` (microseconds) it waits for that here."""
+    """The result of sending a message.
+
+    A repetition of the same message gets an equal receipt, except for `expects_reply` (a push agent will answer) and
+    `held_until` (microseconds: how long this request waits for that answer)."""
 
     activity_id: str
     context_id: str
@@ -193,7 +200,7 @@ class MessageReceipt(Struct, frozen=True):
 
 
 class BroadcastDraft(Struct, frozen=True):
-    """What one workspace says to all others of its organisation."""
+    """A message of one workspace to all others of its organisation."""
 
     sender: Sender
     parts: list[dict[str, Any]]
@@ -203,7 +210,7 @@ class BroadcastDraft(Struct, frozen=True):
 
 
 class BroadcastReceipt(Struct, frozen=True):
-    """How many it reached; `skipped` names those whose inbox is full."""
+    """The number of recipients; `skipped` lists workspaces with a full inbox."""
 
     activity_id: str
     delivered: int
@@ -211,7 +218,7 @@ class BroadcastReceipt(Struct, frozen=True):
 
 
 class AgentLogEntry(Struct, frozen=True, kw_only=True):
-    """What an agent reports about its own work. Bodies are any JSON value."""
+    """An agent's report about its own work. Bodies are any JSON value."""
 
     activity_type: str
     method: str | None = None
@@ -226,7 +233,7 @@ class AgentLogEntry(Struct, frozen=True, kw_only=True):
 
 
 class ActivityFilters(Struct, frozen=True):
-    """Which rows of a log are wanted. Times in microseconds; None: all."""
+    """Filters of a log page. Times are microseconds; None: no filter."""
 
     activity_type: str | None = None
     source: str | None = None
@@ -236,15 +243,18 @@ class ActivityFilters(Struct, frozen=True):
 
     @property
     def is_whole_inbox(self) -> bool:
-        """Whether every inbound row matches."""
+        """Return whether every inbound row matches."""
         return self.activity_type in (None, TYPE_RECEIVE) and not (
             self.source or self.peer_id or self.since or self.before
         )
 
 
 class InboxState(Struct, frozen=True):
-    """How far an inbox is handled: all rows up to `acked_seq`, which holds `acked_no` inbound ones, and `acked_above`
-    single rows behind it. `requeued` dead letters wait again, wherever they stand; `dead` ones were given up."""
+    """How far an inbox is acknowledged.
+
+    All rows up to the ack floor `acked_seq` are acknowledged, which includes `acked_no` inbound ones, and `acked_above`
+    single rows above it. `requeued` dead letters wait for delivery again, at any position; `dead` ones were given
+    up."""
 
     acked_seq: int = 0
     acked_no: int = 0
@@ -254,8 +264,9 @@ class InboxState(Struct, frozen=True):
 
 
 class InboxClaim(Struct, frozen=True):
-    """A row behind `acked_seq` that a claim handed out, or that was handled out of order; or a dead letter that waits
-    again. `shown_behind`: the cursor of the reader that it was shown to. Times in microseconds."""
+    """A claimed row above the ack floor, one acknowledged out of order, or a requeued dead letter.
+
+    `shown_after`: cursor of the reader that the row was delivered to. Times are microseconds."""
 
     seq: int
     attempt: int
@@ -266,17 +277,18 @@ class InboxClaim(Struct, frozen=True):
 
     @property
     def is_passable(self) -> bool:
-        """Whether the floor need not wait for it."""
+        """Return whether the ack floor may move past this row."""
         return self.acked_at is not None or self.requeued == 1
 
     def is_released(self, now: int) -> bool:
-        """Whether nobody holds any more what was handed out: it was given back, not taken, or its lease has ended."""
+        """Return whether a delivered, unacknowledged row has no holder: it was released, or its lease ended."""
         return self.acked_at is None and self.attempt > 0 and self.lease_until <= now
 
 
 class UnansweredMessage(NamedTuple):
-    """A message that a workspace has sent to one that is removed, and gets no answer to: one of the newest of `found`
-    from the same to the same. Time in microseconds."""
+    """An unanswered message to a removed workspace.
+
+    One of the newest of `total` messages from the same sender to the same recipient. `created_at` in microseconds."""
 
     target_id: str
     source_id: str
@@ -286,7 +298,7 @@ class UnansweredMessage(NamedTuple):
 
 
 class InboxPosition(NamedTuple):
-    """A row of an inbox, and the attempt that was or is to be made with it."""
+    """A row of an inbox and its current or next delivery attempt."""
 
     seq: int
     attempt: int
@@ -294,21 +306,21 @@ class InboxPosition(NamedTuple):
 
 
 class InboxRange(Struct, frozen=True):
-    """A range of an inbox that one command handed out or settled, with the same attempt."""
+    """A range of an inbox that one command delivered or acknowledged with the same attempt."""
 
     first: InboxPosition
     last: InboxPosition
 
 
-# What becomes of a message, as its sender may see it; `stored` is told by the message itself.
+# Delivery ticks, as the sender sees them; `stored` is derived from the message itself.
 STORED, WAKE_ASKED, DELIVERED, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
 ANSWERED, DECLINED, ANSWERED_OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
-"""What becomes of the answer to it."""
+"""Ticks about the answer."""
 UNMENTIONED_FILE_TIMER = "unmentioned-file"
-"""The kind of the timer that asks whether a message mentions a file by now; its key is `organisation/file`."""
+"""Kind of the timer that checks whether any message mentions a file; its key is `organisation/file`."""
 EXPIRY_TIMER = "expiry"
-"""The kind of the timer that ends the life of a message; its key is the message's id."""
-# Why a message was given up.
+"""Kind of the timer that expires a message; its key is the message id."""
+# Reasons for giving up a message.
 EXPIRED, UNREACHABLE, REFUSED = "expired", "unreachable", "refused"
-# What became of a dead letter.
+# States of a dead letter.
 REQUEUED, HANDLED, DISCARDED = "requeued", "handled", "discarded"

@@ -1,8 +1,7 @@
-"""The silence watch: what is owed and not answered in time is asked for once more, and then overdue for all to see.
+"""Watches open obligations: reminds the agent once, then marks the message as overdue.
 
-One timer for each workspace that owes something, never one for each message. Above: server/composition.py, which names it as the
-owner of those timers. Below: owing, settling, obligations. docs/obligations.md.
-"""
+One timer per workspace with open obligations, never one per message; server/composition.py registers the handler of
+these timers. See docs/obligations.md."""
 
 from collections.abc import Generator
 from enum import StrEnum
@@ -37,27 +36,29 @@ from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepR
 from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 
-# What falls due together is looked at in pieces, so that a crowd of unanswered messages holds up nobody for long.
+# Due obligations are processed in batches, so that many unanswered messages do not block other work for long.
 _OBLIGATION_BATCH = 100
 _MAX_BATCHES = 20
 
 
 class NextStep(StrEnum):
-    """What happens to an obligation whose time has come."""
+    """The next step of an obligation that is due."""
 
     EXTEND = "later"
-    """Its agent is at work."""
+    """The agent is working on it."""
     REMIND = "remind"
-    """Its message is handed over once more."""
+    """The message is delivered again."""
     WAIT = "wait"
-    """No reminder is possible now; it has as much time as with one."""
+    """No reminder is possible now; the obligation gets the same time as with one."""
     OVERDUE = "overdue"
-    """It has had all its time."""
+    """All its time has passed."""
 
 
 def next_step(obligation: Obligation, *, is_working: bool, can_remind: bool) -> NextStep:
-    """What happens to an obligation whose time has come: `at_work`: somebody is seen to work on it; `may_remind`: its
-    agent can be reminded, and is not reminded of something else already."""
+    """Return the next step of an obligation that is due.
+
+    `is_working`: work on it is visible. `can_remind`: reminders are enabled, and no other one is pending for the
+    agent."""
     if is_working:
         return NextStep.EXTEND
     if obligation.reminded_at is not None:
@@ -73,8 +74,10 @@ def is_at_work(
     now: int,
     limits: Limits,
 ) -> bool:
-    """Whether somebody is seen to work on a message: its push is under way; or its agent said not long ago that it is
-    busy, which counts for so long after the hand-over. One that is paused has no time to answer in."""
+    """Return whether work on a message is visible.
+
+    Its push is running, or the agent reported recently that it is busy, which counts for a limited time after delivery.
+    A paused agent counts as working, since it has no time to answer."""
     if workspace.status is WorkspaceStatus.PAUSED:
         return True
     if workspace.delivery_mode == PUSH and claim is not None and claim.acked_at is None and claim.lease_until > now:
@@ -83,7 +86,7 @@ def is_at_work(
 
 
 class OverdueWatchdog:
-    """Watches. Where agents are not told how to answer they are not reminded either."""
+    """Reminds agents and marks messages as overdue. Without instructions, there are no reminders."""
 
     def __init__(self, store: Store, org: OrgReader, ledger: ObligationLedger, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -93,7 +96,7 @@ class OverdueWatchdog:
         self._limits = limits
 
     async def check_due(self, workspace_id: str) -> None:
-        """Something that a workspace owes may be due; looks after all that is, and when to look again."""
+        """Process the due obligations of a workspace and set the next timer."""
         self._ledger.timer_fired(workspace_id)
         for _ in range(_MAX_BATCHES):
             due = await self._store.rows(
@@ -108,7 +111,7 @@ class OverdueWatchdog:
         )
 
     async def _process_due(self, workspace_id: str, due: list[Obligation]) -> bool:
-        """Whether the workspace is still there."""
+        """Process a batch; returns whether the workspace still exists."""
         workspace = self._org.workspace(workspace_id)
         if workspace is None or workspace.removed:
             return False
@@ -120,18 +123,18 @@ class OverdueWatchdog:
         return True
 
     def _decide_reschedule(self, workspace_id: str) -> CommandSteps[None]:
-        """When to look again. Reminders of what is answered are taken back here."""
+        """Set the next timer. Reminders of answered messages are withdrawn here."""
         workspace = self._org.workspace(workspace_id)
         if workspace is None or workspace.removed:
             return WriteSet(None, [cancel_timer(OVERDUE_TIMER, workspace_id)])
-        # Of what was handed over since it rang, the timer that rang was thought to stand still: it does not any more.
+        # Obligations opened since the timer fired assumed that it was still pending; from now on they set their own.
         written: WriteSet[None] = WriteSet(None, [], after_commit=partial(self._ledger.timer_fired, workspace_id))
         inbox = yield from load_inbox(workspace_id)
         answered_reminders = (
             (yield ReadQuery("vain_reminders", {"workspace_id": workspace_id})) if inbox.requeued else []
         )
         now, is_pushed = self._clock.now(), workspace.delivery_mode == PUSH
-        # A push that is under way is left to its own end, and looked at then.
+        # A running push records its own outcome; check it then.
         in_flight = [until for *_, until in answered_reminders if is_pushed and until > now]
         settled_reminders = [
             InboxPosition(*position) for *position, until in answered_reminders if not (is_pushed and until > now)
@@ -182,7 +185,7 @@ class OverdueWatchdog:
     def _mark_overdue(
         self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, now: int
     ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
-        """Its time is over. A reminder that nobody has come for is taken back: it would only be one more wake-up."""
+        """Mark an obligation as overdue and withdraw its unclaimed reminder, which would only be one more wake-up."""
         changes = self._ledger.mark_overdue(obligation, now)
         if (
             not obligation.reminded_at
@@ -192,14 +195,15 @@ class OverdueWatchdog:
         ):
             return inbox, changes
         position = InboxPosition(obligation.seq, claim.attempt, obligation.inbound_no)
-        inbox, released = yield from ack_rows(obligation.workspace_id, inbox, [], [position], now)
-        return inbox, changes._replace(writes=[*changes.writes, *released])
+        inbox, withdraw_writes = yield from ack_rows(obligation.workspace_id, inbox, [], [position], now)
+        return inbox, changes._replace(writes=[*changes.writes, *withdraw_writes])
 
     def _schedule_reminder(
         self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, workspace: Workspace, now: int
     ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
-        """Hands a message over once more: one that was handled waits again, as a dead letter does that was asked for;
-        one that is held is let go."""
+        """Deliver a message again as a reminder.
+
+        An acknowledged one is requeued like a dead letter; a claimed one is released."""
         writes: list[Statement] = [
             defer_reply(obligation, reply_due_at(workspace, self._limits, now), now),
             mark_missed(workspace.id),
@@ -226,7 +230,7 @@ def _to_obligation(row: Any) -> Obligation:
 
 
 def _load_attempts(obligation: Obligation) -> Generator[StepRequest, Any, int]:
-    """How often a message was handed out whose hand-outs need not be known any more: it was handled."""
+    """Read the number of delivery attempts of an acknowledged message from the delivery log."""
     query = {
         "workspace_id": obligation.workspace_id,
         "no": obligation.inbound_no,
@@ -238,6 +242,6 @@ def _load_attempts(obligation: Obligation) -> Generator[StepRequest, Any, int]:
 
 
 def _was_dead_letter(obligation: Obligation) -> Generator[StepRequest, Any, bool]:
-    """Whether it waits because a person asked for it."""
+    """Return whether the message is requeued because a person requeued the dead letter."""
     rows = yield ReadQuery("was_dead_letter", {"workspace_id": obligation.workspace_id, "seq": obligation.seq})
     return bool(rows) and rows[0][0] == REQUEUED

@@ -1,19 +1,19 @@
 -- Messages: the log, the inbox, claims and acks.
 
 -- name: last_seq
--- the highest number in the log of a workspace
+-- the highest `seq` in the log of a workspace
 SELECT max(seq) FROM activities WHERE workspace_id = :key;
 
 -- name: last_inbound
--- the highest number in the inbox of a workspace
+-- the highest inbound number in the inbox of a workspace
 SELECT inbound_no FROM activities WHERE workspace_id = :key AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
 -- name: find_twin
--- a message that the same sender sent under the same id
+-- the message that a sender sent under a dedupe key
 SELECT id, context_id, created_at, content_hash FROM activities WHERE sender = :sender AND dedupe_key = :dedupe_key;
 
 -- name: insert_activity
--- one row of a log
+-- insert a log row
 INSERT INTO activities (
     id, org_id, workspace_id, seq, inbound_no, chat, size, activity_type, method, kind, intent, source_id, target_id,
     user_id, sender, dedupe_key, content_hash, context_id, status, created_at, duration_ms, summary, error_detail,
@@ -27,11 +27,11 @@ INSERT INTO activities (
 );
 
 -- name: place_of_activity
--- where a row stands in the log of a workspace, and what it carries
+-- the position of a row in the log of a workspace, and its kind
 SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;
 
 -- name: inbox_sizes
--- how large the rows of an inbox behind a number are, oldest first; `living`: 1 leaves out those that were given up
+-- sizes of the inbox rows after a position, oldest first; `living` = 1 leaves out dead letters
 SELECT a.seq, a.size FROM activities a
 WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :seq
     AND (CAST(:living AS BIGINT) = 0 OR NOT EXISTS (
@@ -41,7 +41,7 @@ WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :s
 ORDER BY a.seq LIMIT :count;
 
 -- name: inbox_rows
--- the rows of an inbox behind a number and up to another, oldest first; `living`: 1 leaves out those that were given up
+-- the inbox rows after a position and up to another, oldest first; `living` = 1 leaves out dead letters
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
@@ -54,7 +54,7 @@ WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :s
 ORDER BY a.seq;
 
 -- name: activity_after
--- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row; `living`: 1 leaves out mail that was given up
+-- a filtered log page after a position, oldest first, limited by rows and bytes (at least one row); `living` = 1 leaves out dead letters
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
@@ -77,7 +77,7 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: activity_newest
--- the filtered log, newest first, at most so many rows and bytes but at least one row; `living`: 1 leaves out mail that was given up
+-- a filtered log page, newest first, limited by rows and bytes (at least one row); `living` = 1 leaves out dead letters
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
@@ -100,7 +100,7 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_newest
--- what a workspace and its users said, how far each message has come and whether it is answered, before a number and a time, newest first
+-- a chat page before a position and a time, newest first, with the delivery and obligation state of each message
 SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
@@ -125,7 +125,7 @@ LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_after
--- what a workspace and its users said, how far each message has come and whether it is answered, behind a number, oldest first
+-- a chat page after a position, oldest first, with the delivery and obligation state of each message
 SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
@@ -149,7 +149,7 @@ LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: insert_file
--- a file that came in
+-- insert a received file
 INSERT INTO files (
     id, org_id, workspace_id, uploaded_by, name, mime_type, size, sha256, activity_id, created_at, acked_at
 ) VALUES (
@@ -157,7 +157,7 @@ INSERT INTO files (
 );
 
 -- name: file
--- a file, and whether a message that mentions it went to a workspace
+-- a file, and whether a message that mentions it went to the workspace `reader_id`
 SELECT f.id, f.org_id, f.workspace_id, f.uploaded_by, f.name, f.mime_type, f.size, f.sha256, f.activity_id,
     f.created_at, f.acked_at,
     EXISTS (SELECT 1 FROM file_mentions m WHERE m.file_id = f.id AND m.workspace_id = :reader_id)
@@ -168,23 +168,23 @@ FROM files f WHERE f.id = :id;
 SELECT 1 FROM file_mentions WHERE file_id = :file_id LIMIT 1;
 
 -- name: insert_mention
--- a message mentions a file
+-- record that a message mentions a file
 INSERT INTO file_mentions (file_id, activity_id, workspace_id) VALUES (:file_id, :activity_id, :workspace_id);
 
 -- name: ack_file
--- its workspace has taken a file
+-- mark a file as acknowledged by its workspace
 UPDATE files SET acked_at = :acked_at WHERE id = :id AND acked_at IS NULL;
 
 -- name: delete_file
--- a file is forgotten
+-- delete a file
 DELETE FROM files WHERE id = :id;
 
 -- name: inbox_state
--- how far the inbox of a workspace is handled
+-- the ack state of an inbox
 SELECT acked_seq, acked_no, acked_above, requeued, dead FROM inboxes WHERE workspace_id = :workspace_id;
 
 -- name: save_inbox
--- the inbox of a workspace is handled as far as this
+-- store the ack state of an inbox
 INSERT INTO inboxes (workspace_id, acked_seq, acked_no, acked_above, requeued, dead)
 VALUES (:workspace_id, :acked_seq, :acked_no, :acked_above, :requeued, :dead)
 ON CONFLICT (workspace_id) DO UPDATE SET
@@ -192,7 +192,7 @@ ON CONFLICT (workspace_id) DO UPDATE SET
     requeued = excluded.requeued, dead = excluded.dead;
 
 -- name: claimable
--- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with the next attempt
+-- unclaimed, unacknowledged inbox rows above the ack floor, oldest first, with the next attempt
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt + 1
@@ -209,7 +209,7 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: waiting_rows
--- inbound rows behind the floor that nobody handled, held or not, oldest first, with the attempt they were last given
+-- unacknowledged inbox rows above the ack floor, claimed or not, oldest first, with the last attempt
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt
@@ -225,35 +225,35 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: next_lease_end
--- when the first lease of a workspace ends
+-- the end of the first lease in a workspace
 SELECT min(lease_until) FROM handouts WHERE workspace_id = :workspace_id AND acked_at IS NULL;
 
 -- name: handout
--- whether a row was handed out or handled
+-- the claim or single ack of a row
 SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: handouts_upto
--- rows up to a number that were handed out or handled singly
+-- claims and single acks of the rows up to a position
 SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq ORDER BY seq;
 
 -- name: save_handout
--- a row is handed out, or handled
+-- store a claim or a single ack of a row
 INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at)
 VALUES (:workspace_id, :seq, :attempt, :lease_until, :acked_at)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
     attempt = excluded.attempt, lease_until = excluded.lease_until, acked_at = excluded.acked_at;
 
 -- name: forget_handouts
--- rows that the floor has passed need no note, unless they wait again
+-- delete the claims below the ack floor, except of requeued rows
 DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq AND requeued = 0;
 
 -- name: last_inbound_upto
--- the newest inbound row up to a number
+-- the newest inbox row up to a position
 SELECT seq, inbound_no FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq <= :seq ORDER BY seq DESC LIMIT 1;
 
 -- name: unhandled_upto
--- inbound rows behind the floor up to a number that match a filter and are not handled, and until when each is held
+-- matching unacknowledged inbox rows above the ack floor up to a position, with the end of each lease
 SELECT r.seq, coalesce(h.attempt, 0), r.inbound_no, coalesce(h.lease_until, 0)
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor AND r.seq <= :seq
@@ -265,7 +265,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq;
 
 -- name: waiting_mail
--- the first messages of an inbox that are not handled, oldest first: who wrote them, and when
+-- senders and times of the first unacknowledged messages of an inbox, oldest first
 SELECT r.source_id, r.created_at
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
@@ -274,7 +274,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
 ORDER BY r.seq LIMIT :count;
 
 -- name: untaken_mail
--- how many messages of an inbox want an answer and wait for somebody to take them, as far as they are counted, and since when the first does: since it came, its last lease ended or it was given up; `since`: who held one later may still come for it; `paused`: 0 leaves out what the watch looks after
+-- how many requests in an inbox wait to be picked up (up to `count`), and since when the first does: its arrival, the end of its last lease, or its death; rows leased after `since` are not counted; `paused` = 0 leaves out what the overdue watchdog watches
 SELECT count(*), min(w.at) FROM (
     SELECT * FROM (
         SELECT CASE WHEN h.lease_until > r.created_at AND coalesce(p.next_at, 0) = 0
@@ -317,7 +317,7 @@ SELECT count(*), min(w.at) FROM (
 ) w;
 
 -- name: rows_ahead
--- how many rows of an inbox that nobody has handled stand before a number, as far as they are counted
+-- how many unacknowledged inbox rows are before a position, up to `most`
 SELECT count(*) FROM (
     SELECT r.seq FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
     WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq < :seq
@@ -327,14 +327,14 @@ SELECT count(*) FROM (
 ) before;
 
 -- name: handled_behind
--- the first inbound rows behind the floor, and whether each is handled; what waits again holds up no floor
+-- the first inbox rows above the ack floor, and whether each is acknowledged; requeued rows count as acknowledged
 SELECT r.seq, CASE WHEN h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 THEN 0 ELSE 1 END
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor
 ORDER BY r.seq LIMIT :count;
 
 -- name: requeued_rows
--- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them, with the bytes up to each
+-- unclaimed requeued rows below the ack floor, with the columns of `claimable` and the bytes up to each
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt + 1, w.upto
@@ -349,34 +349,34 @@ FROM (
 WHERE w.upto - w.size < :page_bytes ORDER BY a.seq;
 
 -- name: requeued_handouts
--- all rows of an inbox that wait again
+-- all requeued rows of an inbox
 SELECT h.seq, h.attempt, h.lease_until, h.acked_at, h.requeued, h.shown_behind, a.inbound_no
 FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
 WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY h.seq;
 
 -- name: requeue_handout
--- a dead letter waits again; its attempts are counted on
+-- requeue a row; its attempts are counted on
 INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at, requeued, shown_behind)
 VALUES (:workspace_id, :seq, :attempt, 0, NULL, 1, NULL)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
     attempt = excluded.attempt, lease_until = 0, acked_at = NULL, requeued = 1, shown_behind = NULL;
 
 -- name: show_handout
--- a reader by cursor was shown a row that waits again
+-- record the delivery of a requeued row to a reader by cursor
 UPDATE handouts SET attempt = :attempt, shown_behind = :cursor WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: settle_handout
--- a row that waited again is handled
+-- acknowledge a requeued row
 UPDATE handouts SET acked_at = :now, requeued = 0, shown_behind = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: note_handover
--- a range of an inbox was handed out, settled or given up
+-- record a delivery tick for a range of an inbox
 INSERT INTO handovers (workspace_id, first_no, last_no, tick, attempt, at, reason)
 VALUES (:workspace_id, :first_no, :last_no, :tick, :attempt, :at, :reason);
 
 -- name: handovers_of
--- what became of one place of an inbox: of its hand-overs the first and so many of the newest; no range is wider than `widest`
+-- the ticks of one inbox position, with the first and the `most` newest deliveries; no range is wider than `widest`
 SELECT tick, at, attempt, reason FROM (
     SELECT tick, at, attempt, reason,
         row_number() OVER (PARTITION BY tick ORDER BY attempt, at) AS place, count(*) OVER (PARTITION BY tick) AS found
@@ -387,7 +387,7 @@ WHERE tick <> 'handed_over' OR place = 1 OR place > found - :most
 ORDER BY at, attempt;
 
 -- name: message_state
--- all that is known of the delivery of one message
+-- the delivery state of one message
 SELECT a.id, a.workspace_id, a.seq, a.inbound_no, a.kind, a.source_id, a.context_id, a.created_at, a.expires_at,
     coalesce(h.attempt, 0), coalesce(h.lease_until, 0), h.acked_at, coalesce(h.requeued, 0),
     coalesce(p.failures, 0), coalesce(p.next_at, 0), coalesce(p.busy, 0), p.last_error, p.answer, p.answered_at,
@@ -400,7 +400,7 @@ LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
 WHERE a.id = :id AND a.inbound_no IS NOT NULL;
 
 -- name: save_dead_letter
--- a message is given up
+-- record a message that was given up
 INSERT INTO dead_letters (workspace_id, seq, org_id, activity_id, state, reason, detail, attempts, died_at)
 VALUES (:workspace_id, :seq, :org_id, :activity_id, 'dead', :reason, :detail, :attempts, :died_at)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
@@ -408,26 +408,26 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
     died_at = excluded.died_at;
 
 -- name: set_dead_letter
--- what became of a dead letter
+-- set the state of a dead letter
 UPDATE dead_letters SET state = :state WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: was_dead_letter
--- whether a row was given up once
+-- the dead-letter state of a row, if it was ever given up
 SELECT state FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: came_again
--- whether a row has come out of order: it was given up once, or its agent was reminded of it
+-- one row or more if a row was delivered out of order: as a dead letter or a reminder
 SELECT 1 FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq
 UNION ALL
 SELECT 1 FROM obligations WHERE workspace_id = :workspace_id AND seq = :seq AND reminded_at > 0;
 
 -- name: dead_between
--- the rows of a stretch of a log that are given up or discarded
+-- the dead or discarded rows of a log range
 SELECT seq FROM dead_letters
 WHERE workspace_id = :workspace_id AND seq >= :first AND seq <= :last AND state IN ('dead', 'discarded');
 
 -- name: dead_letters_page
--- the dead letters of an organisation or of one workspace before one of them, newest first
+-- the dead letters of an organisation or one workspace before one of them, newest first
 SELECT d.activity_id, d.workspace_id, a.source_id, a.kind, a.summary, d.reason, d.detail, d.attempts, d.died_at,
     a.created_at
 FROM dead_letters d JOIN activities a ON a.workspace_id = d.workspace_id AND a.seq = d.seq
@@ -438,33 +438,33 @@ WHERE d.org_id = :org_id AND d.state = 'dead'
 ORDER BY d.died_at DESC, d.activity_id DESC LIMIT :count;
 
 -- name: dead_letter_place
--- where a dead letter stands in its page
+-- the position of a dead letter in its page
 SELECT died_at, activity_id FROM dead_letters WHERE activity_id = :activity_id AND org_id = :org_id;
 
 -- name: wake_target
--- a push agent is looked at, at a time or earlier if it already was to be
+-- schedule the check of a push agent, at a time or the earlier one already set
 INSERT INTO push_targets (workspace_id, due) VALUES (:workspace_id, :due)
 ON CONFLICT (workspace_id) DO UPDATE SET
     due = CASE WHEN excluded.due < push_targets.due THEN excluded.due ELSE push_targets.due END;
 
 -- name: set_target
--- a push agent is looked at later, unless mail came meanwhile
+-- reschedule the check of a push agent, unless mail arrived meanwhile
 INSERT INTO push_targets (workspace_id, due) SELECT CAST(:workspace_id AS TEXT), CAST(:due AS BIGINT) WHERE NOT EXISTS (
     SELECT 1 FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :last
 ) ON CONFLICT (workspace_id) DO UPDATE SET due = excluded.due;
 
 -- name: drop_target
--- a push agent has no mail, unless some came meanwhile
+-- unschedule a push agent without mail, unless mail arrived meanwhile
 DELETE FROM push_targets WHERE workspace_id = :workspace_id AND NOT EXISTS (
     SELECT 1 FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :last
 );
 
 -- name: due_targets
--- which push agents are to be looked at, the longest due first
+-- the push agents to check, longest due first
 SELECT workspace_id, due FROM push_targets ORDER BY due, workspace_id LIMIT :count;
 
 -- name: push_head
--- the first rows of an inbox that are not handled, in order, and how each stands
+-- the first unacknowledged rows of an inbox in order, with their push state
 SELECT r.seq, r.inbound_no, coalesce(h.attempt, 0), coalesce(h.lease_until, 0), coalesce(p.next_at, 0),
     coalesce(p.busy, 0), coalesce(p.noted_at, 0), r.id, r.kind
 FROM activities r
@@ -475,7 +475,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq LIMIT :count;
 
 -- name: push_requeued
--- the same of the dead letters that wait again, and of reminders, but not of those that are answered and not under way: they are taken back
+-- the same for requeued dead letters and reminders, except for answered ones that are not being pushed: those are withdrawn
 SELECT r.seq, r.inbound_no, h.attempt, h.lease_until, coalesce(p.next_at, 0), coalesce(p.busy, 0),
     coalesce(p.noted_at, 0), r.id, r.kind
 FROM handouts h
@@ -491,51 +491,51 @@ WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND (h.lease_until > :no
 ORDER BY r.seq LIMIT :count;
 
 -- name: forget_push
--- how the delivery of a message went is forgotten: it is pushed as if for the first time, or not any more
+-- delete the push state of a message, so that its next push counts as the first
 DELETE FROM pushes WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: hold_answer
--- whoever has sent a message waits for its answer; of several requests the one that waits longest
+-- store the wait of a sender for an answer; of several requests the longest wait counts
 INSERT INTO answer_waits (activity_id, until) VALUES (:id, :until)
 ON CONFLICT (activity_id) DO UPDATE SET
     until = CASE WHEN excluded.until > answer_waits.until THEN excluded.until ELSE answer_waits.until END;
 
 -- name: answer_wait
--- until when somebody waits for the answer to a message
+-- the end of the wait for the answer to a message
 SELECT until FROM answer_waits WHERE activity_id = :id;
 
 -- name: forget_answer_wait
--- whoever waited for the answer to a message does so no more
+-- delete the wait for the answer to a message
 DELETE FROM answer_waits WHERE activity_id = :id;
 
 -- name: start_push
--- a message is pushed now: it does not wait any more
+-- mark a message as being pushed now
 UPDATE pushes SET next_at = 0, busy = 0 WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: push_body
--- what is pushed
+-- the row to push
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM activities a WHERE a.workspace_id = :workspace_id AND a.seq = :seq;
 
 -- name: seat_told
--- what an agent was told last
+-- the instructions that an agent saw last
 SELECT template, facts, missed FROM instruction_seats WHERE workspace_id = :workspace_id;
 
 -- name: save_seat_told
--- an agent was told so much
+-- store the instructions that an agent saw last
 INSERT INTO instruction_seats (workspace_id, template, facts, missed)
 VALUES (:workspace_id, :template, :facts, :missed)
 ON CONFLICT (workspace_id) DO UPDATE SET
     template = excluded.template, facts = excluded.facts, missed = excluded.missed;
 
 -- name: forget_seat_told
--- an agent begins anew: it knows nothing of what it was told
+-- forget the instructions that an agent saw, so that it gets full ones again
 DELETE FROM instruction_seats WHERE workspace_id = :workspace_id;
 
 -- name: save_push
--- how a push stands now
+-- store the push state of a message
 INSERT INTO pushes (workspace_id, seq, failures, next_at, busy, noted_at, last_error, answer, answered_at)
 VALUES (:workspace_id, :seq, :failures, :next_at, :busy, :noted_at, :last_error, :answer, :answered_at)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
@@ -543,14 +543,14 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
     last_error = excluded.last_error, answer = excluded.answer, answered_at = excluded.answered_at;
 
 -- name: activity_told
--- a row as its event tells it; bodies above a size are left out
+-- a row as its event carries it; bodies above a size are left out
 SELECT id, seq, activity_type, chat, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
     CASE WHEN chat = 1 OR size <= :most THEN request_body END, CASE WHEN size <= :most THEN response_body END,
     CASE WHEN size <= :most THEN tool_trace END, workspace_id, intent, created_at, context_id, inbound_no
 FROM activities WHERE id = :id;
 
 -- name: chat_head
--- the last line of a chat, how far a person has read it, and how many of the agent's lines lie behind that
+-- the last message of a chat, a person's read mark, and the number of agent messages after that
 SELECT a.workspace_id, a.id, a.seq, a.method, a.created_at, a.summary, coalesce(m.seq, 0), (
     SELECT count(*) FROM (
         SELECT 1 FROM activities u
@@ -562,19 +562,19 @@ FROM activities a LEFT JOIN read_marks m ON m.workspace_id = a.workspace_id AND 
 WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
 
 -- name: unanswered_of_org
--- which messages of an organisation wait for an answer that was due, or was said elsewhere
+-- messages of an organisation that are overdue or answered outside
 SELECT workspace_id, seq, CASE WHEN overdue_at IS NULL THEN 0 ELSE 1 END, CASE WHEN outside_at IS NULL THEN 0 ELSE 1 END
 FROM obligations WHERE org_id = :org_id AND state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL)
 ORDER BY workspace_id, seq LIMIT :most;
 
 -- name: save_read_mark
--- a person has read a chat so far; never less than before
+-- store how far a person has read a chat; never moves back
 INSERT INTO read_marks (person_id, workspace_id, seq) VALUES (:person_id, :workspace_id, :seq)
 ON CONFLICT (person_id, workspace_id) DO UPDATE SET
     seq = CASE WHEN excluded.seq > read_marks.seq THEN excluded.seq ELSE read_marks.seq END;
 
 -- name: cause_of
--- the message that an agent is at work on: the named one if it had it, else the newest it holds, else the newest handled
+-- the message that an agent is working on: the named one if it was delivered, else the newest claimed, else the newest acknowledged
 SELECT a.id, a.root_id, a.hop, a.small_talk, a.source_id, a.created_at, CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END,
     c.state, c.reason, c.trips, c.most_hops, c.most_messages, c.most_small_talk
 FROM activities a
@@ -605,15 +605,15 @@ WHERE a.workspace_id = :workspace_id AND a.seq = coalesce(
 );
 
 -- name: last_in_chain
--- how many messages followed the first one of a chain
+-- the number of messages after the first one of a chain
 SELECT chain_no FROM activities WHERE root_id = :key AND chain_no IS NOT NULL ORDER BY chain_no DESC LIMIT 1;
 
 -- name: chain_trips
--- how often a chain ran into a limit
+-- how often a chain exceeded a limit
 SELECT trips FROM chains WHERE root_id = :key;
 
 -- name: save_chain
--- a chain ran into a limit, or a person decided about it
+-- store a chain that exceeded a limit, or a person's decision on it
 INSERT INTO chains (
     root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
     most_small_talk, frozen_at, released_at, ended_at, decided_by
@@ -629,13 +629,13 @@ ON CONFLICT (root_id) DO UPDATE SET
     ended_at = excluded.ended_at, decided_by = excluded.decided_by;
 
 -- name: chain
--- what is noted of a chain
+-- the record of a chain
 SELECT root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
     most_small_talk, frozen_at, released_at, ended_at, decided_by
 FROM chains WHERE root_id = :root_id AND org_id = :org_id;
 
 -- name: chains_of_org
--- the chains of an organisation that ran into a limit, newest first; in one state or in all, before one of them
+-- the chains of an organisation that exceeded a limit, newest first; in one state or all, before one of them
 SELECT root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
     most_small_talk, frozen_at, released_at, ended_at, decided_by
 FROM chains
@@ -651,18 +651,18 @@ SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause
 FROM activities WHERE id = :root_id AND org_id = :org_id AND root_id IS NULL;
 
 -- name: chain_messages
--- the messages behind the first one of a chain, in the order they came
+-- the messages after the first one of a chain, in order
 SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause_id, created_at, chain_no
 FROM activities
 WHERE root_id = :root_id AND chain_no IS NOT NULL AND chain_no > :after AND org_id = :org_id
 ORDER BY chain_no LIMIT :count;
 
 -- name: response_of
--- what is kept as the answer of a row
+-- the stored response of a row
 SELECT response_body FROM activities WHERE id = :id;
 
 -- name: log_front
--- the oldest rows of a log behind a number, as retention looks at them
+-- the oldest rows of a log after a position, with the columns that retention needs
 SELECT a.seq, a.id, a.created_at, a.inbound_no, a.chat, a.method,
     CASE WHEN d.state IN ('dead', 'requeued') OR h.requeued = 1 OR EXISTS (
         SELECT 1 FROM obligations o
@@ -674,67 +674,67 @@ LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 WHERE a.workspace_id = :workspace_id AND a.seq > :seq ORDER BY a.seq LIMIT :count;
 
 -- name: files_mentioned
--- the files that rows of a log mention, from one row to another
+-- the files mentioned by a range of log rows
 SELECT DISTINCT m.file_id FROM activities a JOIN file_mentions m ON m.activity_id = a.id
 WHERE a.workspace_id = :workspace_id AND a.seq >= :first AND a.seq <= :last;
 
 -- name: forget_mentions
--- which files a row mentioned
+-- delete the file mentions of a row
 DELETE FROM file_mentions WHERE activity_id = :id;
 
 -- name: forget_handout
--- that a row was handed out
+-- delete the claim of a row
 DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: forget_dead_letter
--- that a row was given up
+-- delete the dead letter of a row
 DELETE FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: forget_handovers
--- what became of the rows of an inbox up to a number
+-- delete the ticks of inbox rows up to a number
 DELETE FROM handovers WHERE workspace_id = :workspace_id AND last_no <= :upto_no;
 
 -- name: forget_every_handover
--- what became of the rows of an inbox
+-- delete all ticks of an inbox
 DELETE FROM handovers WHERE workspace_id = :workspace_id;
 
 -- name: log_heads
--- how far an inbox is handled, and which rows of its log stay however old they are: the newest of each kind
+-- the ack floor, and the rows that retention always keeps: the newest of the log, the inbox and the chat
 SELECT (SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id),
     (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id),
     (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL),
     (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND chat = 1);
 
 -- name: agent_lines
--- the newest lines that an agent wrote to its user, newest first
+-- the newest chat messages of an agent, newest first
 SELECT seq FROM activities WHERE workspace_id = :workspace_id AND chat = 1 AND method = 'notify'
 ORDER BY seq DESC LIMIT :count;
 
 -- name: forget_activity
--- a row that is old and settled
+-- delete an old row
 DELETE FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: forget_inbox
--- the inbox of a workspace that was removed long ago
+-- delete the inbox of a workspace that was removed long ago
 DELETE FROM inboxes WHERE workspace_id = :workspace_id;
 
 -- name: forget_every_handout
--- its claims
+-- delete its claims
 DELETE FROM handouts WHERE workspace_id = :workspace_id;
 
 -- name: forget_read_marks
--- how far persons have read its chat
+-- delete the read marks of its chat
 DELETE FROM read_marks WHERE workspace_id = :workspace_id;
 
 -- name: inbox_unhandled
--- how many messages of an inbox are not handled
+-- the number of unacknowledged messages of an inbox
 SELECT coalesce((
     SELECT inbound_no FROM activities
     WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1
 ), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0);
 
 -- name: open_obligation
--- a message that wants an answer was handed over; again, if it could not be handed over before
+-- open an obligation for a delivered message; again, if an earlier delivery was undone
 INSERT INTO obligations (
     workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle, template_org, template,
     version, form, tokens
@@ -755,7 +755,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
 WHERE obligations.state = 'open';
 
 -- name: open_passed
--- messages that want an answer and that a reader has passed without a claim: it has had them, but for letters that are dead or still wait; again, if they could not be handed over before
+-- open obligations for requests that a reader passed without a claim, except for dead letters and requeued ones; again, if an earlier delivery was undone
 INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
 SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
     CASE WHEN a.kind IN ('delegation', 'approval_request') THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
@@ -771,7 +771,7 @@ WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.
     AND obligations.reminded_at IS NULL AND excluded.due_at IS NOT NULL;
 
 -- name: delegations_passed
--- messages of a stretch that carry a delegation and that nobody has handled or has in hand: not handed over before, or given back since
+-- unacknowledged delegation messages of a range that are not in progress: never delivered, or released since
 SELECT a.id, CASE WHEN h.attempt > 0 THEN h.attempt ELSE 1 END
 FROM activities a
 LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
@@ -788,7 +788,7 @@ WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :f
 ORDER BY a.seq;
 
 -- name: obligations_between
--- which messages of a stretch of a log were handed over and want an answer, or had one, unless they were given back since; and of which their agent is reminded
+-- delivered requests of a log range, answered or not, unless they were released since; and which of them are reminders
 SELECT o.seq, CASE WHEN o.state = 'open' AND o.reminded_at > 0 AND o.overdue_at IS NULL THEN 1 ELSE 0 END
 FROM obligations o WHERE o.workspace_id = :workspace_id AND o.seq >= :first AND o.seq <= :last AND NOT (
     o.state = 'open' AND o.due_at IS NULL AND o.overdue_at IS NULL AND o.reminded_at IS NULL AND EXISTS (
@@ -799,7 +799,7 @@ FROM obligations o WHERE o.workspace_id = :workspace_id AND o.seq >= :first AND 
 );
 
 -- name: obligation
--- what is owed for one message
+-- the obligation of one message
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
@@ -807,7 +807,7 @@ FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.se
 WHERE o.workspace_id = :workspace_id AND o.seq = :seq;
 
 -- name: owed_to_user
--- what an answer to the user closes: the message that it names, else the newest that is open and not about an approval
+-- the obligation that an answer to the user closes: of the named message, else the newest open one that is not about an approval
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
@@ -827,7 +827,7 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
 );
 
 -- name: owed_to_peer
--- the same of an answer to a peer
+-- the same for an answer to a peer
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
@@ -847,7 +847,7 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
 );
 
 -- name: asked_in_vain
--- plain messages of an inbox that want an answer and have none, handed over or not: by workspace that sent them how many, and so many of the newest, newest first (CROSS JOIN: SQLite begins with the few that wait again)
+-- unanswered plain requests of an inbox, delivered or not: per sending workspace their number and the `most` newest, newest first (CROSS JOIN: SQLite starts with the few requeued rows)
 SELECT n.source_id, n.found, n.id, n.created_at
 FROM (
     SELECT u.source_id, u.id, u.seq, u.created_at, count(*) OVER (PARTITION BY u.source_id) AS found,
@@ -874,57 +874,57 @@ FROM (
 ) n WHERE n.place <= :most ORDER BY n.seq DESC;
 
 -- name: asked
--- a message of an inbox, as an answer needs to know it
+-- an inbox message with the columns that an answer needs
 SELECT id, org_id, workspace_id, source_id, context_id, seq, inbound_no, intent, kind
 FROM activities WHERE workspace_id = :workspace_id AND seq = :seq AND inbound_no IS NOT NULL;
 
 -- name: close_obligation
--- a message is answered or declined
+-- close an obligation as answered or declined
 UPDATE obligations SET
     state = :state, closed_at = :now, due_at = NULL, answer_id = :answer_id, by_handle = :by_handle, reason = :reason
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
 -- name: note_answer
--- where the answer stands that closed what was owed, now that it has a row
+-- store the row of the answer that closed an obligation
 UPDATE obligations SET answer_id = :answer_id WHERE workspace_id = :workspace_id AND seq = :seq AND answer_id IS NULL;
 
 -- name: put_off_obligation
--- an answer is due later
+-- set a later due time
 UPDATE obligations SET due_at = :due_at, reminded_at = :reminded_at
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
 -- name: unwatch_obligation
--- a message was not taken after all: no answer is due before it is handed over again
+-- stop watching an obligation after an undone delivery, until the next one
 UPDATE obligations SET due_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND reminded_at IS NULL;
 
 -- name: overdue_obligation
--- an answer is overdue
+-- mark an obligation as overdue
 UPDATE obligations SET overdue_at = :now, due_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
 -- name: keep_draft
--- what an agent said and did not send
+-- store a draft of an answer
 UPDATE obligations SET draft = :draft, outside_at = coalesce(outside_at, :now)
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
 -- name: drop_draft
--- a person does not want it
+-- delete a draft
 UPDATE obligations SET draft = NULL, outside_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
 -- name: forget_owed
--- a message was given up: nobody has had it who could answer
+-- delete the obligation of a message that was given up, since no agent could answer it
 DELETE FROM obligations
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL AND outside_at IS NULL;
 
 -- name: rest_obligation
--- a message was given up that is kept for what was said outside: no answer is due before it is handed over again
+-- suspend the obligation of a message that was given up and has an outside answer, until its next delivery
 UPDATE obligations SET due_at = NULL, reminded_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL;
 
 -- name: obligations_due
--- the open ones of a workspace whose time has come, the longest due first
+-- the due obligations of a workspace, longest due first
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
@@ -933,16 +933,16 @@ WHERE o.workspace_id = :workspace_id AND o.state = 'open' AND o.due_at <= :now
 ORDER BY o.due_at, o.seq LIMIT :count;
 
 -- name: next_obligation_due
--- when the next answer of a workspace is due
+-- the next due time of a workspace's obligations
 SELECT min(due_at) FROM obligations WHERE workspace_id = :workspace_id AND state = 'open';
 
 -- name: reminders_under_way
--- whether an agent was reminded and has neither answered nor let the time pass
+-- one row if an agent has a pending reminder
 SELECT seq FROM obligations
 WHERE workspace_id = :workspace_id AND state = 'open' AND reminded_at > 0 AND overdue_at IS NULL LIMIT 1;
 
 -- name: vain_reminders
--- messages that wait to be handed over once more although they are answered
+-- reminders that wait for delivery although their message was answered
 SELECT h.seq, h.attempt, a.inbound_no, h.lease_until
 FROM handouts h
 JOIN obligations o ON o.workspace_id = h.workspace_id AND o.seq = h.seq
@@ -953,7 +953,7 @@ WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND o.state <> 'open' AN
     );
 
 -- name: obligations_page
--- what a workspace owes or owed, before one of them, newest first, at most so many rows and bytes of drafts but at least one row; and how many rows there would be without that
+-- a page of a workspace's obligations before one of them, newest first, limited by rows and bytes of drafts (at least one row); and the number of rows without the byte limit
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind, w.found
@@ -972,7 +972,7 @@ JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
 WHERE w.before < :page_bytes ORDER BY o.seq DESC;
 
 -- name: unanswered_page
--- the same of all workspaces of an organisation that are not removed, where it was due or was said elsewhere, the longest ago last
+-- the same for overdue and outside-answered obligations of an organisation's active workspaces
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind, w.found
@@ -995,31 +995,31 @@ JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
 WHERE w.before < :page_bytes ORDER BY o.handed_at DESC, o.activity_id DESC;
 
 -- name: obligation_place
--- where an obligation stands in such a page
+-- the position of an obligation in such a page
 SELECT o.handed_at, o.seq, o.workspace_id, o.org_id
 FROM activities a JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq WHERE a.id = :activity_id;
 
 -- name: miss_seat
--- an agent has left a message without an answer
+-- record that an agent left a message unanswered
 UPDATE instruction_seats SET missed = 1 WHERE workspace_id = :workspace_id;
 
 -- name: forget_obligation
--- a message that is gone was owed an answer, or had one
+-- delete the obligation of a deleted message
 DELETE FROM obligations WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: unanswered_between
--- messages of a stretch of a log that wait for an answer although it was due, or was said elsewhere
+-- overdue and outside-answered messages of a log range
 SELECT o.seq, a.inbound_no
 FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
 WHERE o.workspace_id = :workspace_id AND o.seq >= :first AND o.seq <= :last AND o.state = 'open'
     AND (o.overdue_at IS NOT NULL OR o.outside_at IS NOT NULL) ORDER BY o.seq;
 
 -- name: forget_every_obligation
--- what a workspace owed that was removed long ago
+-- delete the obligations of a workspace that was removed long ago
 DELETE FROM obligations WHERE workspace_id = :workspace_id;
 
 -- name: outcomes_since
--- of the newest messages that were told with a version since a time and have an outcome: how many were good, and missed
+-- good and missed outcomes of the newest messages sent with a template version since a time
 SELECT COUNT(CASE WHEN missed = 0 THEN 1 END), COUNT(CASE WHEN missed = 1 THEN 1 END)
 FROM (
     SELECT CASE WHEN outside_at IS NULL AND overdue_at IS NULL THEN 0 ELSE 1 END AS missed
@@ -1030,7 +1030,7 @@ FROM (
 ) AS known;
 
 -- name: figures_of_version
--- the newest messages that were told with a version, by what became of them, each once; and the tokens of what was said
+-- outcomes and tokens of the newest messages sent with a template version, each message counted once
 SELECT COUNT(*), COUNT(CASE WHEN came = 'answered' THEN 1 END), COUNT(CASE WHEN came = 'declined' THEN 1 END),
     COUNT(CASE WHEN came = 'answered_outside' THEN 1 END), COUNT(CASE WHEN came = 'overdue' THEN 1 END),
     COUNT(CASE WHEN came = 'open' THEN 1 END), CAST(COALESCE(SUM(tokens), 0) AS BIGINT)

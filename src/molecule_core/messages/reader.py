@@ -1,4 +1,4 @@
-"""Reads of logs, inboxes and chats."""
+"""Reads logs, inboxes, chats and chains."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -37,19 +37,19 @@ from molecule_core.wire.schemas.activity import ActivityRow, ChatPage, MailSende
 from molecule_core.wire.schemas.events import ActivityPayload, AgentMessagePayload
 from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
 
-# Bytes of the bodies of a row that its live event carries; who wants more reads the row.
+# 4 KiB: the bodies that a live event carries. Clients read larger ones with the row.
 _MAX_PAYLOAD_BYTES = 4096
-# A snapshot tells no more of them: a page that shows so many unanswered messages has told enough.
+# Maximum number of unanswered messages in a snapshot: more than a page can show.
 _MAX_UNANSWERED = 10_000
-# Inboxes that are counted in one go.
+# Inboxes per batch.
 _INBOX_BATCH = 200
 _NEWEST = (1 << 62) - 1
-# A time by which every lease has ended.
+# Later than the end of every lease.
 _AFTER_ALL_LEASES = (1 << 62) - 1
 
 
 class MessageReader:
-    """Pages of activity and chat, and how they are shown."""
+    """Reads pages of activity and chat, and converts them for clients."""
 
     def __init__(self, store: Store, org: OrgReader, wakeups: Notifier, *, limits: Limits, public_url: str) -> None:
         self._store = store
@@ -59,20 +59,21 @@ class MessageReader:
         self._public_url = public_url
 
     async def find_seq(self, workspace_id: str, activity_id: str) -> int | None:
-        """The number of a row in the log of this workspace; None if it holds no such row."""
+        """Return the `seq` of a row in the log of a workspace; None if the log has no such row."""
         rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         return rows[0][0] if rows else None
 
     async def has_sent(self, workspace_id: str, message_id: str) -> bool:
-        """Whether a workspace has sent a message under this id: a further one is the same, or is refused."""
+        """Return whether a workspace has sent a message with this id: another one is a repetition or rejected."""
         key = {"sender": f"workspace:{workspace_id}", "dedupe_key": message_id}
         return bool(await self._store.rows("find_twin", key))
 
     async def list_newest(
         self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0, skip_dead: bool = False
     ) -> list[ActivityPageRow]:
-        """The newest rows that match, newest first; waits so many seconds for a first one. `living`: no mail that was
-        given up is among them, or takes the place of other."""
+        """List the newest matching rows, newest first; waits up to `wait` seconds for a first one.
+
+        `skip_dead`: leave out dead letters without counting them."""
         page = self._page_params(workspace_id, filters, count, skip_dead)
         return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_newest", page), wait)
 
@@ -87,8 +88,9 @@ class MessageReader:
         page_bytes: int | None = None,
         skip_dead: bool = False,
     ) -> list[ActivityPageRow]:
-        """The rows behind a number that match, oldest first; waits so many seconds for a first one. `page_bytes`: how
-        many a page has left; None: it is a whole one. `living` as in `newest`."""
+        """List matching rows after `seq`, oldest first; waits up to `wait` seconds for a first one.
+
+        `page_bytes`: bytes left in the page (None: all). `skip_dead`: leave out dead letters without counting them."""
         if page_bytes is None:
             page_bytes = self._limits.page_bytes
         if filters.activity_type == TYPE_RECEIVE and filters.is_whole_inbox:
@@ -98,14 +100,14 @@ class MessageReader:
         return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_after", page), wait)
 
     async def list_unhandled(self, workspace_id: str, count: int, now: int) -> list[ActivityPageRow]:
-        """Messages that nobody has handled at this time, whoever holds them, oldest first."""
+        """List unacknowledged messages, claimed or not, oldest first."""
         states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
         inbox = InboxState(*states[0]) if states else InboxState()
         page_bytes = self._limits.page_bytes
         page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count, "page_bytes": page_bytes}
         found = await self._store.rows("requeued_rows", {**page, "now": _AFTER_ALL_LEASES}) if inbox.requeued else []
         requeued_rows, page_bytes = split_requeued_page(found, page_bytes)
-        # Told with the attempt that would be the next.
+        # `requeued_rows` counts the next attempt; this page shows the last one.
         before = [replace(row, attempt=(row.attempt or 0) - 1 or None) for row in requeued_rows]
         if page_bytes <= 0:
             return before
@@ -115,7 +117,7 @@ class MessageReader:
     async def _inbox_after(
         self, workspace_id: str, seq: int, count: int, page_bytes: int, skip_dead: bool
     ) -> list[ActivityPageRow]:
-        """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""
+        """Read the inbox after `seq`; the usual empty poll costs one lookup in memory or in an index."""
         if self._is_at_end(workspace_id, seq):
             return []
         cursor_params = {"workspace_id": workspace_id, "seq": seq, "count": count, "living": int(skip_dead)}
@@ -126,7 +128,7 @@ class MessageReader:
         return [ActivityPageRow(*row) for row in await self._store.rows(query, params)]
 
     def _is_at_end(self, workspace_id: str, seq: int) -> bool:
-        """Whether a log is known to hold nothing behind a number: the usual poll, which then costs no query."""
+        """Return whether a log surely has nothing after `seq`, which saves the usual poll its query."""
         highest = self._store.last_known_number("last_seq", workspace_id)
         return highest is not None and highest <= seq
 
@@ -137,7 +139,7 @@ class MessageReader:
             return await find()
 
         async def look() -> Poll[list[ActivityPageRow]]:
-            self._org.active_workspace(workspace_id)  # it may have been removed while we waited
+            self._org.active_workspace(workspace_id)  # it may have been removed during the wait
             return Poll(await find() or None)
 
         return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []
@@ -162,7 +164,9 @@ class MessageReader:
         before_seq: int | None = None,
         after_seq: int | None = None,
     ) -> ChatPage:
-        """A page of chat, oldest first: the newest, or those before a time (microseconds) or a row, or behind a row."""
+        """Return a page of chat, oldest first.
+
+        The newest messages, or those before a time (microseconds) or row, or after a row."""
         page: dict[str, object] = {
             "workspace_id": workspace_id,
             "count": count + 1,
@@ -173,21 +177,23 @@ class MessageReader:
         else:
             newest: Params = {**page, "seq": before_seq or _NEWEST, "before": before}
             rows = list(await self._store.rows("chat_newest", newest))
-        more = len(rows) > count or (len(rows) > 0 and await self._has_more_chat(workspace_id, rows[-1][1], after_seq))
+        has_more = len(rows) > count or (
+            len(rows) > 0 and await self._has_more_chat(workspace_id, rows[-1][1], after_seq)
+        )
         rows = rows[:count]
         if after_seq is None:
             rows.reverse()
-        return ChatPage([to_chat_message(*row) for row in rows], reached_end=not more)
+        return ChatPage([to_chat_message(*row) for row in rows], reached_end=not has_more)
 
     async def _has_more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
-        """Whether chat goes on beyond a row: a page may have ended because its bytes were full."""
+        """Return whether chat continues beyond a row: a page may have ended at its byte limit."""
         beyond: dict[str, object] = {"workspace_id": workspace_id, "count": 1, "page_bytes": 1, "seq": seq}
         if after_seq is not None:
             return bool(await self._store.rows("chat_after", beyond))
         return bool(await self._store.rows("chat_newest", {**beyond, "before": None}))
 
     async def chat_heads(self, workspace_ids: list[str], person_id: str) -> list[SnapshotChat]:
-        """How the chats of these workspaces stand for a person; a workspace without chat has none."""
+        """Return the chat summaries of workspaces for one person; workspaces without chat have none."""
         queries: list[Params] = [
             {"workspace_id": each, "person_id": person_id, "most": self._limits.unread_count} for each in workspace_ids
         ]
@@ -195,7 +201,7 @@ class MessageReader:
         return [to_chat_head(*rows[0]) for rows in found if rows]
 
     async def list_unanswered(self, org_id: str) -> list[SnapshotUnanswered]:
-        """Which messages of an organisation wait for an answer although it was due, or was said elsewhere."""
+        """List messages of an organisation that are overdue or answered outside."""
         found: dict[str, SnapshotUnanswered] = {}
         for workspace_id, seq, overdue, outside in await self._store.rows(
             "unanswered_of_org", {"org_id": org_id, "most": _MAX_UNANSWERED}
@@ -211,14 +217,14 @@ class MessageReader:
         return list(found.values())
 
     async def message_parts(self, workspace_id: str, seq: int) -> list[dict[str, Any]] | None:
-        """What a message of an inbox says, with its files; None: it is not kept any more."""
+        """Return the parts of an inbox message; None if it was pruned."""
         query = {"workspace_id": workspace_id, "seq": seq - 1, "last": seq, "living": 0}
         rows = await self._store.rows("inbox_rows", query)
         body = ActivityPageRow(*rows[0]).request_body if rows else None
         return None if body is None else message_parts(body)
 
     async def live_payloads(self, activity_ids: list[str]) -> dict[str, LivePayload]:
-        """How the live events of these rows tell them."""
+        """Return the live-event payloads of rows, by id."""
         queries: list[Params] = [{"id": each, "most": _MAX_PAYLOAD_BYTES} for each in activity_ids]
         found = await self._store.rows_of_each("activity_told", queries)
         return {rows[0][0]: self._to_live_payload(*rows[0]) for rows in found if rows}
@@ -227,7 +233,7 @@ class MessageReader:
         self, id_: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
     ) -> LivePayload:
         source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest[:-5]
-        if chat and method == METHOD_NOTIFY:  # an agent may name any method in its own log
+        if chat and method == METHOD_NOTIFY:  # an agent may use any method name in its own log
             return LivePayload(self._agent_message_payload(seq, source_id, bodies[0]))
         request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
         view = ActivityPayload(
@@ -279,7 +285,7 @@ class MessageReader:
         return msgspec.json.encode(message)
 
     async def count_unhandled(self, workspace_ids: list[str]) -> tuple[int, int]:
-        """How many messages wait unhandled in these inboxes, in all and in the fullest."""
+        """Count unacknowledged messages of inboxes: in total, and in the fullest one."""
         total = largest = 0
         for first in range(0, len(workspace_ids), _INBOX_BATCH):
             queries: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _INBOX_BATCH]]
@@ -289,13 +295,13 @@ class MessageReader:
         return total, largest
 
     async def count_ahead(self, positions: list[tuple[str, int]]) -> list[int]:
-        """How many rows stand unhandled before each of these places, (workspace, number), of inboxes."""
+        """Count the unacknowledged rows before each (workspace, seq)."""
         most = self._limits.unread_count
         queries: list[Params] = [{"workspace_id": each, "seq": seq, "most": most} for each, seq in positions]
         return [rows[0][0] for rows in await self._store.rows_of_each("rows_ahead", queries)] if queries else []
 
     async def waiting_mail(self, workspace_id: str, now: int) -> WaitingMail:
-        """What waits in an inbox and from whom; looking hands nothing out and says nothing of it handled."""
+        """Return the waiting mail of an inbox by sender, without delivering or acknowledging anything."""
         most = self._limits.unread_count
         query = {"workspace_id": workspace_id, "now": now, "count": most + 1}
         rows = list(await self._store.rows("waiting_mail", query))
@@ -317,7 +323,7 @@ class MessageReader:
         return MailSender(source_id or "", "" if peer is None else peer.name, count)
 
     def to_activity_row(self, row: ActivityPageRow, *, with_peer: bool, with_files: bool) -> ActivityRow:
-        """A row as clients read it; `with_peer` adds who it is from, `with_files` its files."""
+        """Convert a row for clients; `with_peer` adds its sender, `with_files` its files."""
         result = ActivityRow(
             row.id,
             row.workspace_id,
@@ -363,23 +369,23 @@ class MessageReader:
 
 
 class ChainReader:
-    """Chains of messages that ran into a limit, and what is in a chain."""
+    """Reads message chains that exceeded a limit."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def list_chains(self, org_id: str, state: str | None, before: str | None, count: int) -> list[Chain]:
-        """The chains of an organisation that ran into a limit, newest first, behind the one that `before` names."""
+        """List an organisation's chains that exceeded a limit, newest first, after the one named by `before`."""
         query = {"org_id": org_id, "state": state, "before": before, "count": count}
         return [chain_from_row(row) for row in await self._store.rows("chains_of_org", query)]
 
     async def find_chain(self, org_id: str, root_id: str) -> Chain | None:
-        """What is noted of a chain; None if it never ran into a limit."""
+        """Return the record of a chain; None if it never exceeded a limit."""
         rows = await self._store.rows("chain", {"org_id": org_id, "root_id": root_id})
         return chain_from_row(rows[0]) if rows else None
 
     async def list_messages(self, org_id: str, root_id: str, after: int, count: int) -> list[ChainMessage]:
-        """The messages of a chain in order, behind a number; the first one has -1 before it."""
+        """List the messages of a chain in order after number `after`; -1 includes the root."""
         chain_key = {"org_id": org_id, "root_id": root_id}
         first = await self._store.rows("chain_root", chain_key) if after < 0 else []
         rest = await self._store.rows(
@@ -389,21 +395,21 @@ class ChainReader:
 
 
 def chain_from_row(row: Row) -> Chain:
-    """A row of the table as a chain."""
+    """Convert a row of the table to a chain."""
     return Chain(**dict(zip(Chain.__struct_fields__, row, strict=True)))
 
 
 def split_requeued_page(found: Sequence[Row], page_bytes: int) -> tuple[list[ActivityPageRow], int]:
-    """Letters that wait again, as `requeued_rows` tells them; and how many bytes they leave of a page."""
+    """Convert rows of `requeued_rows`; also returns the bytes that they leave in the page."""
     return [ActivityPageRow(*row[:-1]) for row in found], page_bytes - (found[-1][-1] if found else 0)
 
 
-def _last_seq_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
-    """The last row that fits a page, given (seq, bytes) in order; the first always does. None for no rows."""
+def _last_seq_of_page(sizes: Sequence[Sequence[int]], max_bytes: int) -> int | None:
+    """Return the last row that fits a page, given (seq, bytes) in order; the first always fits. None for no rows."""
     last, total = None, 0
     for seq, size in sizes:
         total += size
-        if last is not None and total > most_bytes:
+        if last is not None and total > max_bytes:
             break
         last = seq
     return last

@@ -1,8 +1,7 @@
-"""Replies: what is answered by its handle, declined, or answered outside and kept as a draft.
+"""Answers messages by reply handle, declines them, and keeps unsent answers as drafts.
 
-One command each: the answer goes out, the obligation ends and the message is handled in one transaction, or nothing of
-it happens. Above: the edges. Below: the writer, settling, obligations. docs/obligations.md.
-"""
+Each is one command: sending the answer, closing the obligation and acknowledging the message are one transaction.
+Called by the API; calls the writer, acks and the obligation ledger. See docs/obligations.md."""
 
 from collections.abc import Callable, Generator
 from functools import partial
@@ -85,14 +84,16 @@ from molecule_core.store.journal import log_key, org_key
 from molecule_core.wire.protocols.a2a import SEND_METHOD as METHOD_SEND
 
 LATE = "late"
-"""How a message stands whose delegation had ended when it was answered: what was said is kept, and changes nothing."""
-# Why a peer cannot be told any more.
+"""State of a message whose delegation had ended before it was answered: the answer is kept without effect."""
+# Errors that mean that a peer cannot be reached any more.
 _UNREACHABLE_ERRORS = (NotFound, WorkspaceRemoved, CommunicationDenied, InboxFull, ChainFrozen, ChainEnded)
 
 
 class ReplyOutcome(Struct, frozen=True):
-    """What came of an answer: the row that it is (none: nothing was said), the message that it answers, how that one
-    stands now, and whether it is handled."""
+    """The result of an answer.
+
+    `receipt`: the answer's row (None: nothing was sent); `inbound`: the answered message; `state`: its state
+    afterwards; `acknowledged`: whether it is acknowledged."""
 
     receipt: MessageReceipt | None
     inbound: InboundMessage
@@ -101,7 +102,7 @@ class ReplyOutcome(Struct, frozen=True):
 
 
 class ReplyWriter:
-    """Answers messages, by handle or from what was kept."""
+    """Answers messages by handle or from a draft."""
 
     def __init__(
         self,
@@ -125,8 +126,9 @@ class ReplyWriter:
     # -- by handle -----------------------------------------------------------------------------------------------------
 
     async def find_by_handle(self, workspace_id: str, handle: str) -> InboundMessage:
-        """The message that a handle names in the inbox of a workspace. Raises UnknownHandle: of other inboxes, and of
-        none, it says the same."""
+        """Find the message that a handle names.
+
+        Raises UnknownHandle, equally for handles of other inboxes."""
         parsed = parse_handle(handle)
         rows = await self._store.rows("asked", {"workspace_id": workspace_id, "seq": parsed.seq}) if parsed else []
         inbound = InboundMessage(*rows[0]) if rows else None
@@ -137,10 +139,10 @@ class ReplyWriter:
     async def reply(
         self, workspace_id: str, handle: str, parts: list[dict[str, Any]], *, progress: bool = False, key: str | None
     ) -> ReplyOutcome:
-        """Answers a message, wherever it came from; with `progress` only says that it is being worked on. (`key` tells
-        repetitions of the latter; an answer is told by its handle: a second one is the first one.)
+        """Answer a message by its handle; with `progress` only report that it is being worked on.
 
-        Raises UnknownHandle, StaleHandle, and what sending and notifying raise."""
+        `key` deduplicates progress reports. An answer is deduplicated by its handle: a second one returns the first
+        one's receipt. Raises UnknownHandle, StaleHandle, and the errors of sending and notifying."""
         inbound = await self.find_by_handle(workspace_id, handle)
         metadata = {"in_reply_to": inbound.id, **({"progress": True} if progress else {})}
         return await self.send_answer(
@@ -150,8 +152,9 @@ class ReplyWriter:
     async def send_answer(
         self, inbound: InboundMessage, outgoing: OutgoingAnswer, *, progress: bool, in_own_log: bool = False
     ) -> ReplyOutcome:
-        """Sends what answers a message by its handle; `own_row`: and notes it in the sender's own log, if it goes to a
-        peer. Raises HandleOfAnother, DecideInstead, and as `reply`."""
+        """Send an answer by handle; with `in_own_log` also log it for the sender if it goes to a peer.
+
+        Raises DecisionRequired, and the errors of `reply`."""
         if not progress:
             _check_text_allowed(inbound)
         key = outgoing.dedupe_key if progress else f"reply:{inbound.handle}"
@@ -160,7 +163,7 @@ class ReplyWriter:
         )
 
     def check_recipient(self, inbound: InboundMessage, target_id: str | None) -> None:
-        """An answer goes to whom its handle names. Raises HandleOfAnother."""
+        """Check that an answer goes to the workspace that its handle names. Raises HandleMismatch."""
         if inbound.source_id != target_id:
             raise HandleMismatch(whom="the user" if inbound.source_id is None else f"workspace {inbound.source_id}")
 
@@ -189,12 +192,12 @@ class ReplyWriter:
         return (yield from self._acks.ack_answered(inbound.workspace_id, inbound.seq, inbound.inbound_no))
 
     async def decline(self, workspace_id: str, handle: str, reason: str) -> ReplyOutcome:
-        """Says that there will be no answer, and why. A peer that asked is told so; a person sees it at the message.
+        """Decline a message with a reason. A peer gets it as a message; a person sees it on their own message.
 
-        Raises UnknownHandle, StaleHandle, and what sending raises."""
+        Raises UnknownHandle, StaleHandle, and the errors of sending."""
         inbound = await self.find_by_handle(workspace_id, handle)
         _check_text_allowed(inbound)
-        if inbound.kind == KIND_APPROVAL_DECISION:  # who wants leave and says nothing more has said that
+        if inbound.kind == KIND_APPROVAL_DECISION:  # no more explanation is itself the explanation
             return await self.reply(workspace_id, handle, [{"kind": "text", "text": reason}], key=None)
         metadata = {"in_reply_to": inbound.id, "declined": True}
         outgoing = build_answer(inbound, [{"kind": "text", "text": reason}], metadata, f"decline:{inbound.handle}")
@@ -242,7 +245,7 @@ class ReplyWriter:
         return with_result(ended, ReplyOutcome(ended.result, inbound, LATE, acknowledged=True))
 
     def _notify_peer(self, inbound: InboundMessage, outgoing: MessageDraft) -> CommandSteps[MessageReceipt | None]:
-        """Who asked is told, if it can be reached still; that there will be no answer holds either way."""
+        """Notify the sender of a decline, if it can still be reached; the message is declined in either case."""
         self._org.active_workspace(inbound.workspace_id)
         unsent: WriteSet[MessageReceipt | None] = WriteSet(None, [], [], (org_key(inbound.org_id),))
         try:
@@ -256,11 +259,11 @@ class ReplyWriter:
     # -- drafts --------------------------------------------------------------------------------------------------------
 
     async def keep_draft(self, workspace_id: str, activity_id: str, text: str) -> str:
-        """An agent has said this in answer to a message, and called nothing that sends it. It is kept, or sent if the
-        workspace is set so; returns how the message stands now, empty if it wants no answer. The same text again
-        changes nothing.
+        """Keep an answer that an agent produced without sending it.
 
-        Raises NotFound, WorkspaceRemoved, and what sending and notifying raise."""
+        Returns the message's state, empty if it wants no answer. The answer is sent at once if the workspace is
+        configured so. The same text again changes nothing. Raises NotFound, WorkspaceRemoved, and the errors of sending
+        and notifying."""
         inbound = await self._load_message(workspace_id, activity_id)
         return await self._run_command(
             inbound, build_answer_from_draft(inbound, text), partial(self._decide_keep_draft, inbound, text)
@@ -288,13 +291,14 @@ class ReplyWriter:
         return add_changes(add_changes(outcome, opening_changes), changes)
 
     def _has_ended(self, inbound: InboundMessage) -> Generator[StepRequest, Any, bool]:
-        """Whether a delegation had ended before anybody had its message: nothing is owed for it any more."""
+        """Return whether a delegation ended before its message was delivered, which leaves no obligation."""
         _, _, is_handled = yield from load_inbox_entry(inbound.workspace_id, inbound.seq)
         return is_handled and inbound.kind == KIND_DELEGATION
 
     async def send_draft(self, workspace_id: str, activity_id: str, text: str | None) -> MessageReceipt:
-        """A person sends what an agent has said, perhaps in other words, as the workspace. Asking again gives the first
-        answer. Raises NotFound, NoDraft, WorkspaceRemoved, and what sending and notifying raise."""
+        """Send a draft as the workspace, optionally with a text that a person edited; repeatable.
+
+        Raises NotFound, NoPendingDraft, WorkspaceRemoved, and the errors of sending and notifying."""
         inbound = await self._load_message(workspace_id, activity_id)
         rows = await self._store.rows("obligation", {"workspace_id": workspace_id, "seq": inbound.seq})
         text_to_send = text or (Obligation(*rows[0]).draft if rows else None) or ""
@@ -313,7 +317,9 @@ class ReplyWriter:
         obligation = yield from load_obligation(inbound.workspace_id, inbound.seq)
         if obligation is None or not obligation.is_open or obligation.draft is None:
             raise NoPendingDraft(state="not waiting for an answer" if obligation is None else obligation.display_state)
-        if is_unchanged and obligation.draft != text_to_send:  # the agent has said something else since it was read
+        if (
+            is_unchanged and obligation.draft != text_to_send
+        ):  # the agent produced another draft since the person read it
             raise NoPendingDraft(state="answered outside anew; look at what the draft says now")
         return (yield from self._write_draft(inbound, outgoing, AnswerTarget(inbound.id, obligation), obligation))
 
@@ -325,14 +331,12 @@ class ReplyWriter:
             return written
         if (
             isinstance(outgoing, MessageDraft) and inbound.kind != KIND_APPROVAL_DECISION
-        ):  # what explains has its row in the own log already
+        ):  # an explanation is already logged in the workspace's own log
             add_changes(written, (yield from self._write_own_log(inbound, outgoing)))
         return add_changes(written, MessageChanges([], [draft_event(obligation, "sent")]))
 
     async def discard_draft(self, workspace_id: str, activity_id: str) -> str:
-        """A person does not want it sent; returns how the message stands then. Asking again changes nothing.
-
-        Raises NotFound, WorkspaceRemoved."""
+        """Discard a draft; returns the message's state afterwards. Repeatable. Raises NotFound, WorkspaceRemoved."""
         inbound = await self._load_message(workspace_id, activity_id)
 
         def decide() -> CommandSteps[str]:
@@ -351,7 +355,7 @@ class ReplyWriter:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     async def _load_message(self, workspace_id: str, activity_id: str) -> InboundMessage:
-        """A message of the inbox of a workspace. Raises NotFound."""
+        """Load a message of a workspace's inbox. Raises NotFound."""
         positions = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         rows = await self._store.rows(
             "asked", {"workspace_id": workspace_id, "seq": positions[0][0] if positions else 0}
@@ -363,14 +367,14 @@ class ReplyWriter:
     async def _run_command(
         self, inbound: InboundMessage, outgoing: OutgoingAnswer, decide: Callable[[OutgoingAnswer], CommandSteps[T]]
     ) -> T:
-        """One command that may send, change what is owed, and settle."""
+        """Run a command that may send, close an obligation and acknowledge."""
         self._org.active_workspace(inbound.workspace_id)
         if isinstance(outgoing, UserNotice):
             keys = self._writer.notify_keys(inbound.workspace_id, outgoing)
         else:
             keys = self._writer.send_keys(inbound.source_id or "", outgoing)
         all_keys = (*inbox_keys(inbound.workspace_id), *keys)
-        # An explanation is followed far: were it not alone, its whole group would be decided twice.
+        # An explanation has isolated subscribers: in a shared group, the whole group would be decided twice.
         exclusive = inbound.kind == KIND_APPROVAL_DECISION
         return await self._store.run(Command(inbound.org_id, all_keys, partial(decide, outgoing), exclusive=exclusive))
 
@@ -384,8 +388,7 @@ class ReplyWriter:
     def _write_answer(
         self, inbound: InboundMessage, outgoing: OutgoingAnswer, answer_target: AnswerTarget, *, via: str = "reply"
     ) -> CommandSteps[MessageReceipt]:
-        """An answer as a message; or, if what is answered carries a delegation, as what ends that; or, if it is a
-        question about an approval, as what its workspace says to that."""
+        """Write an answer as a message, as the end of a delegation, or as an explanation to an approval."""
         obligation = None if answer_target.progress else answer_target.obligation
         if inbound.kind == KIND_APPROVAL_DECISION and obligation is not None and isinstance(outgoing, MessageDraft):
             return (
@@ -405,7 +408,7 @@ class ReplyWriter:
         *,
         declined: bool = False,
     ) -> CommandSteps[MessageReceipt]:
-        """What ends a delegation, in the words of who has it."""
+        """End a delegation with an answer of its recipient."""
         resolved = yield from attachments.resolve_files(outgoing.message["parts"], inbound.org_id, inbound.workspace_id)
         digest = rules.content_hash(inbound.source_id or "", outgoing)
         content = AnswerContent(
@@ -442,7 +445,7 @@ class ReplyWriter:
     def _write_own_log(
         self, inbound: InboundMessage, outgoing: MessageDraft
     ) -> Generator[StepRequest, Any, MessageChanges]:
-        """What a workspace says to a peer stands in its own log too, or its own history would know only half."""
+        """Log an answer to a peer in the workspace's own log, whose history would otherwise lack it."""
         activity_id, now = self._ids.new(), self._clock.now()
         body = rules.stored_body(outgoing, KIND_PEER, activity_id)
         row = Activity(
@@ -466,13 +469,13 @@ class ReplyWriter:
 
 
 def _check_text_allowed(inbound: InboundMessage) -> None:
-    """Raises DecideInstead for what asks for a decision: no text is one."""
+    """Check that a message may be answered with text. Raises DecisionRequired for approval requests."""
     if inbound.kind == KIND_APPROVAL_REQUEST:
         raise DecisionRequired(approval_id=approval_id_of(inbound.id))
 
 
 def _is_late(inbound: InboundMessage, obligation: Obligation | None) -> bool:
-    """Whether a delegation had ended otherwise when its answer came. That is kept, and changes nothing."""
+    """Return whether a delegation had ended otherwise before its answer. Such an answer is kept without effect."""
     if obligation is None or obligation.is_open or inbound.kind != KIND_DELEGATION:
         return False
     return obligation.answer_id is None and not obligation.by_handle

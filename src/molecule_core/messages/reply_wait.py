@@ -1,8 +1,6 @@
-"""Who has asked a push agent something and waits for its answer: since when that stands in the store, and until when.
+"""Stored waits of senders for the answer of a push agent. See docs/delivery.md.
 
-Above: `writer`, which lets messages in, and `askers`, which tells those that do not wait. Below: settling, store.
-docs/delivery.md.
-"""
+Called by the writer, which registers them, and by reply_waiters, which delivers to senders that do not wait."""
 
 from collections.abc import Generator
 from typing import Any
@@ -17,15 +15,14 @@ from molecule_core.messages.obligations.model import load_inbound
 from molecule_core.org.model import PUSH, Workspace
 from molecule_core.store.database import CommandSteps, ReadQuery, StepRequest, WriteSet
 
-# Who waits has this much longer to take the answer than they wait.
+# 10 s: a waiting sender gets this much longer to take the answer than it waits.
 _MARGIN_SECONDS = 10
 
 
 def register_wait(
     draft: MessageDraft, target: Workspace, receipt: MessageReceipt, now: int
 ) -> tuple[MessageReceipt, list[Statement]]:
-    """The receipt of a message as it was let in, and that its sender waits for the answer: if it is a workspace that
-    asks a push agent."""
+    """Register a workspace's wait for the answer to its request to a push agent; returns the updated receipt."""
     if draft.sender.workspace_id is None or draft.intent != INTENT_REQUEST or target.delivery_mode != PUSH:
         return receipt, []
     awaited = replace(receipt, expects_reply=True)
@@ -38,8 +35,9 @@ def register_wait(
 def register_wait_again(
     draft: MessageDraft, target: Workspace, receipt: MessageReceipt, now: int
 ) -> CommandSteps[MessageReceipt]:
-    """The same of a message that was sent before, perhaps by a request that waited longer. What has come out needs not
-    be waited for."""
+    """Register the wait of a repeated request, which may wait longer than the first.
+
+    Nothing is registered if the message has its outcome already."""
     if draft.sender.workspace_id is None or target.delivery_mode != PUSH:
         return WriteSet(receipt)
     state = yield from load_delivery_state(receipt.activity_id)
@@ -51,11 +49,11 @@ def register_wait_again(
 
 
 def wait_deadline(message_id: str) -> Generator[StepRequest, Any, int]:
-    """Until when somebody waits for the answer to a message (microseconds); 0: nobody does."""
+    """Return until when a sender waits for the answer to a message (microseconds); 0 if none does."""
     rows = yield ReadQuery("answer_wait", {"id": message_id})
     return int(rows[0][0]) if rows else 0
 
 
 def clear_wait(message_id: str) -> Statement:
-    """Nobody waits for the answer to a message any more."""
+    """Return the statement that ends the wait for an answer."""
     return "forget_answer_wait", {"id": message_id}

@@ -1,8 +1,7 @@
-"""Retention of messages: what is old and handled, or old and a workspace's own, goes.
+"""Deletes old log rows that are acknowledged or the workspace's own.
 
-What stays however old it is: what was not handled yet or may still become overdue, and of each workspace the newest
-row, the newest of its inbox and the newest of its chat, from which numbers, cursors and lists go on.
-"""
+Never pruned: unacknowledged messages, watched open obligations, and the newest row of each log, inbox and chat, where
+numbers, cursors and lists continue."""
 
 from collections.abc import AsyncIterator, Generator, Sequence
 from functools import partial
@@ -25,9 +24,9 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 from molecule_core.store.timers import TIMERS_KEY, set_timer
 from molecule_core.wire.schemas.events import ChatPrunedPayload
 
-# An event is told from its row, so a row outlives its event: by more than a clock is ever set back.
+# 1 h: an event is rendered from its row, so a row must outlive its event by more than a clock is ever set back.
 _EVENT_MARGIN_SECONDS = 3600
-# What goes with a row (statements that take workspace_id, id and seq), and with the last row of a removed workspace
+# Statements that delete what belongs to a row (parameters workspace_id, id and seq), and to a removed workspace
 # (workspace_id).
 _ROW_DELETES = (
     "forget_activity",
@@ -49,7 +48,7 @@ _WORKSPACE_DELETES = (
 
 
 class LogRetentionCandidate(NamedTuple):
-    """A row as retention looks at it, in the order `log_front` selects it."""
+    """A row with the columns that retention needs, in the order of `log_front`."""
 
     seq: int
     id: str
@@ -58,21 +57,21 @@ class LogRetentionCandidate(NamedTuple):
     chat: int
     method: str | None
     is_pending: int
-    """Whether it is a dead letter that a person has not dealt with, waits to be handed over once more, carries a
-    delegation that somebody is at work on, or wants an answer that somebody watches for and that is not overdue yet."""
+    """Whether the row must stay: an open or requeued dead letter, a pending reminder, an open delegation, or an open
+    obligation that has a due time."""
 
     @property
     def is_agent_chat(self) -> bool:
-        """Whether it is a line that an agent wrote to its user."""
+        """Return whether it is a chat message of an agent."""
         return self.chat == 1 and self.method == METHOD_NOTIFY
 
     def is_prunable(self, acked_seq: int) -> bool:
-        """Whether nobody waits for it. (A dead letter is settled so that others can pass, but not handled.)"""
+        """Return whether the row may be deleted. (The ack floor passes dead letters although they are not handled.)"""
         return not self.is_pending and (self.inbound_no is None or self.seq <= acked_seq)
 
 
 class MessageRetention(RetentionPolicy):
-    """The part of logs, inboxes and chats."""
+    """Retention of logs, inboxes and chats."""
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -93,7 +92,7 @@ class MessageRetention(RetentionPolicy):
                     yield batch
 
     async def _active_batches(self, workspace: Workspace, before: int, count: int) -> AsyncIterator[RetentionBatch]:
-        """From the oldest row on, up to the first that is not old."""
+        """Prune from the oldest row to the first that is not old."""
         last, has_more, expired_before = 0, True, before - _EVENT_MARGIN_SECONDS * SECOND
         while has_more:
             oldest = await self._load_oldest(workspace, last, count)
@@ -110,7 +109,7 @@ class MessageRetention(RetentionPolicy):
             yield RetentionBatch("messages", len(pruned), command) if pruned else EMPTY_BATCH
 
     async def _removed_batches(self, workspace: Workspace, count: int) -> AsyncIterator[RetentionBatch]:
-        """All of it. That there was such a seat stays known: its agent may still ask, and is told to stop."""
+        """Prune everything. The workspace itself stays known, so that its agent still gets the request to stop."""
         last, has_more = 0, True
         while has_more:
             pruned = await self._load_oldest(workspace, last, count)
@@ -138,14 +137,14 @@ class MessageRetention(RetentionPolicy):
         file_rows = yield ReadQuery(
             "files_mentioned", {**workspace_key, "first": pruned[0].seq, "last": pruned[-1].seq}
         )
-        # The last mention of a file takes the file with it.
+        # Deleting the last mention of a file deletes the file.
         writes += [set_timer(UNMENTIONED_FILE_TIMER, f"{workspace.org_id}/{row[0]}", 0) for row in file_rows]
         numbers = [row.inbound_no for row in pruned if row.inbound_no is not None]
         if numbers:
             writes.append(("forget_handovers", {**workspace_key, "upto_no": numbers[-1]}))
         if is_last_batch:
             writes += [(name, workspace_key) for name in _WORKSPACE_DELETES]
-        events = [] if workspace.removed else (yield from self._forgotten_events(workspace.id, pruned))
+        events = [] if workspace.removed else (yield from self._pruned_events(workspace.id, pruned))
         if not workspace.removed and any(row.is_agent_chat for row in pruned):
             query = {**workspace_key, "count": self._max_unread}
             newest = [row[0] for row in (yield ReadQuery("agent_lines", query))]
@@ -156,10 +155,10 @@ class MessageRetention(RetentionPolicy):
         notify = [*([org_key(workspace.org_id)] if events else []), *([TIMERS_KEY] if file_rows else [])]
         return WriteSet(None, writes, events, tuple(notify))
 
-    def _forgotten_events(
+    def _pruned_events(
         self, workspace_id: str, pruned: Sequence[LogRetentionCandidate]
     ) -> Generator[StepRequest, Any, list[JournalEvent]]:
-        """Of messages that somebody saw to wait for an answer it is told that they are gone."""
+        """Return events for pruned messages that were shown as unanswered."""
         query = {"workspace_id": workspace_id, "first": pruned[0].seq, "last": pruned[-1].seq}
         pruned_seqs = {row.seq for row in pruned}
         unanswered = [row for row in (yield ReadQuery("unanswered_between", query)) if row[0] in pruned_seqs]

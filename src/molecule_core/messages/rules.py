@@ -1,4 +1,4 @@
-"""Decisions about messages: repetition, admission, claims and acks. Pure."""
+"""Pure decisions about messages: deduplication, admission, attempts and acks, chains, system notices."""
 
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -54,9 +54,9 @@ from molecule_core.org.model import Heartbeat, Workspace, WorkspaceStatus
 from molecule_core.wire.protocols.a2a import IDENTITY_KEYS
 
 NO_EFFECT_ERRORS = (InboxFull, CommunicationDenied, NotFound, ServerBusy, WorkspaceRemoved)
-"""What a command can be refused with that then has surely changed nothing."""
+"""Errors that guarantee that the command changed nothing."""
 _CHAT_METADATA_KEYS = ("progress", "options")
-# How status messages of A2A tasks say that the task is not done, and will not be.
+# Statuses of A2A tasks: not finished yet, and finished without a result.
 _ACTIVE_TASK_STATES = ("submitted", "queued", "working", "input-required", "auth-required")
 _DECLINED_TASK_STATES = ("failed", "rejected", "canceled")
 _DEATH_TEXTS = {
@@ -65,18 +65,19 @@ _DEATH_TEXTS = {
     UNREACHABLE: "the agent could not be reached",
 }
 MAX_RANGE_WIDTH = 512
-"""Places of an inbox that one note of what became of it covers at most."""
+"""Maximum width (in inbox positions) of one delivery tick range."""
 MAX_DELIVERIES = 100
-"""Hand-overs of one message that are told beside its first: what nobody acks is handed over for ever."""
+"""Maximum number of repeated deliveries per message in its timeline; an unacknowledged message is redelivered without
+end."""
 
 
 def content_hash(workspace_id: str, draft: MessageDraft) -> str:
-    """What tells a repetition from another message under the same id: receiver and content, not the wrapping."""
+    """Return the hash that distinguishes a repetition from a reused id: recipient and content, not the wrapping."""
     return _hash_json((workspace_id, draft.message["parts"], draft.message["metadata"], draft.context_id))
 
 
 def hash_of_parts(workspace_id: str, parts: list[dict[str, Any]]) -> str:
-    """The same for what an agent writes to its user."""
+    """Return the content hash of a notice to the user."""
     return _hash_json((workspace_id, parts))
 
 
@@ -85,7 +86,7 @@ def _hash_json(content: Any) -> str:
 
 
 def replayed_receipt(duplicate: Any, *, digest: str, message_id: str) -> MessageReceipt:
-    """The first answer again, for a message that is kept already. Raises MessageIdReused if it says something else."""
+    """Return the receipt of a message that is already stored. Raises MessageIdReused if the content differs."""
     activity_id, context_id, created_at, kept_hash = duplicate
     if kept_hash != digest:  # control: dedupe-content-hash
         raise MessageIdReused(message_id=message_id)
@@ -93,14 +94,15 @@ def replayed_receipt(duplicate: Any, *, digest: str, message_id: str) -> Message
 
 
 def max_inbound_no(inbox: InboxState, limit: int) -> int:
-    """The highest inbound number that an inbox may hold while `limit` messages may wait in it unhandled."""
+    """Return the highest inbound number of an inbox that may hold `limit` unacknowledged messages."""
     return inbox.acked_no + inbox.acked_above + limit
 
 
 def check_attempt(claim: InboxClaim | None, attempt: int | None) -> None:
-    """An ack must not be for an earlier hand-over than the last. Raises AttemptMissing, StaleAttempt.
+    """Check that an ack is not for an older attempt than the current one.
 
-    (NATS had to learn this: a late ack of an earlier attempt must not settle the current one.)"""
+    A late ack of an earlier attempt must not acknowledge the current delivery (a known NATS bug). Raises
+    AttemptRequired, StaleAttempt."""
     if claim is None or claim.attempt == 0:
         return
     if attempt is None:
@@ -110,7 +112,7 @@ def check_attempt(claim: InboxClaim | None, attempt: int | None) -> None:
 
 
 def check_exact_attempt(claim: InboxClaim | None, attempt: int | None) -> None:
-    """The same for an ack of one message, which names a hand-over that really was. Raises also InvalidField."""
+    """Check the attempt of a single ack, which must also have been delivered. Raises InvalidField as well."""
     check_attempt(claim, attempt)
     delivered = claim.attempt if claim is not None else 0
     if attempt is not None and attempt > max(delivered, 1):
@@ -118,10 +120,10 @@ def check_exact_attempt(claim: InboxClaim | None, attempt: int | None) -> None:
 
 
 def advance_floor(inbox: InboxState, rows: list[tuple[int, bool]]) -> tuple[InboxState, int]:
-    """Moves the floor of an inbox over all rows that are handled without a gap.
+    """Move the ack floor over all rows that are acknowledged without a gap.
 
-    `rows` are the inbound rows behind the floor in order, as (seq, handled). Returns the new inbox and how many single
-    rows the floor has swallowed."""
+    `rows`: the inbound rows above the floor in order, as (seq, acknowledged). Returns the new inbox state and the
+    number of single rows that the floor absorbed."""
     acked_seq, absorbed = inbox.acked_seq, 0
     for seq, handled in rows:
         if not handled:
@@ -137,7 +139,7 @@ def advance_floor(inbox: InboxState, rows: list[tuple[int, bool]]) -> tuple[Inbo
 
 
 def to_ranges(positions: Iterable[InboxPosition]) -> list[InboxRange]:
-    """Rows of an inbox, in order, as ranges without gaps and of one attempt."""
+    """Group ordered inbox rows into ranges without gaps, each of one attempt."""
     found: list[InboxRange] = []
     for position in positions:
         last = found[-1].last if found else None
@@ -149,7 +151,7 @@ def to_ranges(positions: Iterable[InboxPosition]) -> list[InboxRange]:
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same numbers, each behind the first of a pair and up to its second, in as few pairs as there can be."""
+    """Merge half-open ranges (floor, seq], each meaning floor < n <= seq, into as few as possible."""
     found: list[tuple[int, int]] = []
     for floor, seq in sorted(ranges):
         if found and floor <= found[-1][1]:
@@ -160,13 +162,13 @@ def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def split_range(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """A range in pieces that are not wider than WIDEST, so that few have to be looked at to find one place."""
+    """Split a range into pieces of at most MAX_RANGE_WIDTH, so that a lookup of one position reads few of them."""
     for start in range(first, last + 1, MAX_RANGE_WIDTH):
         yield start, min(last, start + MAX_RANGE_WIDTH - 1)
 
 
 def stored_body(draft: MessageDraft, kind: str, message_id: str) -> bytes:
-    """The regular request as it is kept, and never rewritten: with the identity that the credential proved."""
+    """Return the request as it is stored (never rewritten later), with the authenticated identity."""
     metadata = {**draft.message["metadata"], "kind": kind, "intent": draft.intent}
     params = {**draft.params, "message": {**draft.message, "messageId": message_id, "metadata": metadata}}
     params["metadata"] = _merge_identity(draft)  # control: stored-text
@@ -174,14 +176,14 @@ def stored_body(draft: MessageDraft, kind: str, message_id: str) -> bytes:
 
 
 def notice_body(activity_id: str, parts: list[dict[str, Any]], metadata: Mapping[str, Any] | None = None) -> bytes:
-    """What an agent writes to its user, as it is kept; of what it says about it, what readers of the chat are told."""
+    """Return the stored body of a notice to the user. Only metadata that readers of the chat need is kept."""
     chat_metadata = {name: metadata[name] for name in _CHAT_METADATA_KEYS if name in metadata} if metadata else {}
     message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": chat_metadata}
     return msgspec.json.encode({"method": METHOD_NOTIFY, "params": {"message": message, "metadata": {}}})
 
 
 def text_of(parts: list[dict[str, Any]]) -> str:
-    """All text of a message."""
+    """Return all text of a message."""
     return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
@@ -191,7 +193,7 @@ def _merge_identity(draft: MessageDraft) -> dict[str, Any]:
 
 
 def identity_of(sender: Sender) -> dict[str, Any]:
-    """Who a person is, as the session proves it; nothing for a workspace, which its row names."""
+    """Return the authenticated identity of a person; empty for a workspace, whose row names it."""
     if sender.user_id is None:
         return {}
     return {"source": "canvas", "user_id": sender.user_id, "username": sender.user_name}
@@ -201,7 +203,7 @@ def identity_of(sender: Sender) -> dict[str, Any]:
 
 
 def named_message_id(metadata: Mapping[str, Any]) -> str | None:
-    """The message that a sender says it answers. Whether it may say so is decided by what is in its inbox."""
+    """Return the message that the sender claims to answer. The inbox decides whether the claim is valid."""
     for key in ("cause_activity_id", "in_reply_to", "delegation_id"):
         if isinstance(metadata.get(key), str):
             return str(metadata[key])
@@ -209,35 +211,40 @@ def named_message_id(metadata: Mapping[str, Any]) -> str | None:
 
 
 def is_progress(metadata: Mapping[str, Any]) -> bool:
-    """Whether a message only tells that somebody is at work on what it names: by its own word, or as the status message
-    of an A2A task that carries a delegation."""
+    """Return whether a message only reports progress.
+
+    Either its metadata says so, or it is the status message of an A2A task that carries a delegation."""
     is_status = isinstance(metadata.get("delegation_id"), str)
     return metadata.get("progress") is True or (is_status and metadata.get("status") in _ACTIVE_TASK_STATES)
 
 
-def is_counter_question(metadata: Mapping[str, Any], owed_id: str) -> bool:
-    """Whether what a workspace says to who gave it this work is a question of its own, and not the answer: it says that
-    it wants an answer, and does not name the work."""
-    is_named = named_message_id(metadata) == owed_id or isinstance(metadata.get("delegation_id"), str)
+def is_counter_question(metadata: Mapping[str, Any], delegation_id: str) -> bool:
+    """Return whether a message to the delegator is a question of its own instead of the answer.
+
+    It is, if it asks for an answer and does not name the work."""
+    is_named = named_message_id(metadata) == delegation_id or isinstance(metadata.get("delegation_id"), str)
     return metadata.get("intent") == INTENT_REQUEST and not is_named
 
 
 def can_end_work(metadata: Mapping[str, Any]) -> bool:
-    """Whether what a workspace says to who gave it work ends that, should it be open: all does, whatever it names, but
-    progress, that something was read, and a question of its own."""
+    """Return whether a message to the delegator closes open work.
+
+    Everything does, whatever it names, except progress, read confirmations and questions."""
     if is_progress(metadata) or metadata.get("intent") == INTENT_ACK:
         return False
     return metadata.get("intent") != INTENT_REQUEST or named_message_id(metadata) is not None
 
 
 def is_decline(metadata: Mapping[str, Any]) -> bool:
-    """Whether a message says that there will be no answer to the delegation that it is about."""
+    """Return whether a message declines the delegation that it is about."""
     return metadata.get("status") in _DECLINED_TASK_STATES
 
 
 def with_resolved_intent(draft: MessageDraft, link: ChainLink, *, is_answer: bool) -> MessageDraft:
-    """What an agent's message wants. Words without content in answer to a peer want nothing, and an answer wants no
-    answer unless it says so itself: or two that know no intents would owe each other one for ever."""
+    """Return the draft with the intent that its content implies.
+
+    Small talk in answer to a peer becomes `ack`. An answer defaults to `inform`: two agents that do not know intents
+    would otherwise answer each other forever."""
     if draft.intent == INTENT_REQUEST and link.small_talk is not None:
         return msgspec.structs.replace(draft, intent=INTENT_ACK)
     if is_answer and "intent" not in draft.message["metadata"]:
@@ -246,18 +253,20 @@ def with_resolved_intent(draft: MessageDraft, link: ChainLink, *, is_answer: boo
 
 
 def text_if_text_only(draft: MessageDraft) -> str | None:
-    """The text of a message; None if it also holds files or data."""
+    """Return the text of a message; None if it also holds files or data."""
     return draft.text if all(part["kind"] == "text" for part in draft.message["parts"]) else None
 
 
 def is_cause(cause: Cause, named_id: str | None, now: int, seconds: int) -> bool:
-    """Whether an agent's message continues the chain of this one: it is named, or at work, or was a moment ago."""
+    """Return whether an agent's message continues the chain of `cause`: named, still claimed, or very recent."""
     return cause.id == named_id or bool(cause.held) or cause.created_at >= now - seconds * SECOND
 
 
 def next_link(cause: Cause, target_id: str | None, text: str | None, limits: Limits) -> ChainLink:
-    """The place behind a message. Texts without content count as long as two workspaces exchange nothing else; `text`
-    None: it holds more than text."""
+    """Return the chain link that follows a message.
+
+    Small talk is counted while two workspaces exchange nothing else. `text` is None if the message holds more than
+    text."""
     is_answer = target_id is not None and cause.source_id == target_id
     small_talk = (cause.small_talk or 0) + 1 if is_answer and text is not None and is_small_talk(text) else None
     most = limits.chain_messages if cause.most_messages is None else cause.most_messages
@@ -265,7 +274,7 @@ def next_link(cause: Cause, target_id: str | None, text: str | None, limits: Lim
 
 
 def exceeded_limit(cause: Cause, link: ChainLink, messages: int, more: int, limits: Limits) -> str | None:
-    """The limit that a chain of so many messages would run into with these; None if it may go on."""
+    """Return the limit that a chain exceeds with `more` messages; None if it may continue."""
     if link.hop > (limits.chain_hops if cause.most_hops is None else cause.most_hops):
         return "hops"
     if link.most_messages is not None and messages + more > link.most_messages:
@@ -275,7 +284,7 @@ def exceeded_limit(cause: Cause, link: ChainLink, messages: int, more: int, limi
 
 
 def released_chain(chain: Chain, messages: int, more: int | None, limits: Limits) -> Chain:
-    """A chain that may go on: for so many messages more, or, if nobody says how many, up to each limit once more."""
+    """Return the chain with raised limits: by `more` messages, or by each limit once more if that is None."""
     return msgspec.structs.replace(
         chain,
         state="released",
@@ -290,7 +299,7 @@ def released_chain(chain: Chain, messages: int, more: int | None, limits: Limits
 
 
 class SystemNotice(NamedTuple):
-    """What a workspace is told: the words, what programs read of them, and of which other one it is."""
+    """A notice to a workspace: text, machine-readable details, and the workspace that it is about."""
 
     text: str
     details: Mapping[str, object]
@@ -300,7 +309,7 @@ class SystemNotice(NamedTuple):
 def unanswered_by_sender(
     unanswered: Iterable[UnansweredMessage], removed: Container[str]
 ) -> dict[str, list[UnansweredMessage]]:
-    """What gets no answer any more, by who has asked and is not gone too; newest first, at one moment as it came."""
+    """Group unanswered messages by sender, newest first (stable for equal times); removed senders are left out."""
     by_sender: dict[str, list[UnansweredMessage]] = {}
     for each in sorted(unanswered, key=lambda each: each.created_at, reverse=True):
         if each.source_id not in removed:
@@ -311,8 +320,10 @@ def unanswered_by_sender(
 def removed_notice(
     unanswered: Sequence[UnansweredMessage], names_by_id: Mapping[str, str], limits: Limits
 ) -> SystemNotice:
-    """Tells one workspace that so many of its messages, newest first, get no answer any more. `names`: of those that
-    are removed; whoever gave a name may have written there what it likes."""
+    """Build the notice that messages to removed workspaces will not be answered.
+
+    `unanswered` is sorted newest first. Names are untrusted: agents and people choose them freely, so they are cut and
+    quoted."""
     most, found = limits.removal_named, {each.target_id: each.total for each in unanswered}
     removed, ids = [*found][:most], [each.id for each in unanswered[:most]]
     labels = [f"{truncate_line(names_by_id[each], limits.name_length)!r} ({each})" for each in removed]
@@ -329,12 +340,13 @@ def removed_notice(
 
 
 def undelivered_notice(message: DeliveryState, name: str, reason: str, limits: Limits) -> SystemNotice:
-    """Tells the workspace that sent it that a message which wants an answer was given up. `name`: of who was to have
-    it; whoever gave that may have written there what it likes."""
+    """Build the notice for the sender of an undeliverable request.
+
+    `name` (of the recipient) is untrusted: agents and people choose it freely, so it is cut and quoted."""
     subject = f"{truncate_line(name, limits.name_length)!r} ({message.workspace_id})"
     text = (
-        f"Your message {message.id} to {subject} was given up: {_DEATH_TEXTS.get(reason, reason)}. No answer to it comes, "
-        "unless a person has it delivered after all."
+        f"Your message {message.id} to {subject} was given up: {_DEATH_TEXTS.get(reason, reason)}. No answer to it "
+        "comes, unless a person has it delivered after all."
     )
     return SystemNotice(text, {"activity_id": message.id, "reason": reason}, message.workspace_id)
 
@@ -343,7 +355,7 @@ def undelivered_notice(message: DeliveryState, name: str, reason: str, limits: L
 
 
 def ttl_of(draft: MessageDraft, most: int) -> int | None:
-    """The seconds after which a message does not matter any more, if its sender said so. Raises InvalidMessage."""
+    """Return the lifetime of a message in seconds, if its sender set one. Raises InvalidMessage."""
     seconds = draft.params.get("expires_in_seconds")
     if seconds is None:
         return None
@@ -352,13 +364,14 @@ def ttl_of(draft: MessageDraft, most: int) -> int | None:
     return seconds
 
 
-# What becomes of the answer comes after what became of the delivery.
+# Ticks about the answer come after those about the delivery.
 _TICK_ORDER = {DELIVERED: 1, ACKED: 2, DEAD: 3, ANSWERED_OUTSIDE: 4, ANSWERED: 5, DECLINED: 5, OVERDUE: 6}
 
 
 def timeline(state: DeliveryState, notes: Iterable[DeliveryNote]) -> list[DeliveryNote]:
-    """What became of a message, one after the other. An ack of a whole range also covers what was settled before: that
-    tells nothing new."""
+    """Return the delivery history of a message in order.
+
+    An ack of a whole range also covers messages that were already acknowledged or dead; such an ack is left out."""
     found, is_settled = [DeliveryNote(STORED, state.created_at, 0, None)], False
     for each in sorted(notes, key=_timeline_key):
         if each.tick != ACKED or not is_settled:
@@ -369,20 +382,21 @@ def timeline(state: DeliveryState, notes: Iterable[DeliveryNote]) -> list[Delive
 
 
 def _timeline_key(note: DeliveryNote) -> tuple[int, int, int]:
-    """Of one moment: the wish to be woken, then each attempt, then what was settled without naming one."""
+    """Sort notes of one moment: wake request, then each attempt, then notes without an attempt."""
     attempt = -1 if note.tick == WAKE_ASKED else note.attempt or 1 << 62
     return note.at, attempt, _TICK_ORDER.get(note.tick, 0)
 
 
 def is_busy(heartbeat: Heartbeat, now: int, limits: Limits) -> bool:
-    """Whether an agent said not long ago that it is at work."""
+    """Return whether an agent reported recently that it is working."""
     is_fresh = heartbeat.heard_at > now - limits.silence_seconds * SECOND
     return is_fresh and (bool(heartbeat.current_task) or heartbeat.active_tasks > 0)
 
 
 def untaken_cutoff(workspace: Workspace, heartbeat: Heartbeat, now: int, limits: Limits) -> int:
-    """Mail that has waited since before this time (microseconds) is mail that nobody takes. An agent that is at work
-    comes for it later; one that is paused does not, whatever it says."""
+    """Return the time (microseconds) before which waiting mail counts as not picked up.
+
+    A working agent has more time to fetch its mail; a paused one has not, whatever it reports."""
     seconds = limits.untaken_seconds
     if workspace.status is not WorkspaceStatus.PAUSED and is_busy(heartbeat, now, limits):
         seconds = max(seconds, limits.reply_work_seconds)
@@ -390,6 +404,6 @@ def untaken_cutoff(workspace: Workspace, heartbeat: Heartbeat, now: int, limits:
 
 
 def offline_since(workspace: Workspace, heartbeat: Heartbeat) -> int | None:
-    """When an agent was heard last that is silent now (microseconds); None if it is not, or was never heard."""
+    """Return the last heartbeat (microseconds) of an agent that is silent now; None if it is not, or never sent one."""
     is_silent = workspace.status in (WorkspaceStatus.OFFLINE, WorkspaceStatus.AWAITING_AGENT, WorkspaceStatus.FAILED)
     return heartbeat.heard_at if is_silent and heartbeat.heard_at else None

@@ -1,7 +1,6 @@
-"""What happens to seats is heard here, in the transaction in which it happens.
+"""Handles domain events of workspaces, in the transaction that emits them.
 
-`server/composition.py` registers it, docs/order.md prints it. Above: server/composition.py. Below: results, rules.
-"""
+Registered by server/composition.py; docs/order.md lists the order."""
 
 from collections.abc import Generator
 from typing import Any
@@ -17,7 +16,7 @@ from molecule_core.store.database import Changes, CurrentNumber, ReadQuery, Requ
 
 
 class MessageSubscriber:
-    """Follows facts of seats."""
+    """Subscriber of workspace events."""
 
     def __init__(self, org: OrgReader, delegation_messages: DelegationMessages, limits: Limits) -> None:
         self._org = org
@@ -25,15 +24,16 @@ class MessageSubscriber:
         self._limits = limits
 
     def on_workspaces_removed(self, org_id: str, removal: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
-        """Seats are removed: each other workspace that has asked one of them something, and has no answer, is told in
-        one message that none comes any more. Persons see it; of delegations and approvals others tell."""
+        """Notify senders with unanswered messages to removed workspaces, in one message each.
+
+        People see the removal; delegations and approvals notify their callers themselves."""
         most = self._limits.removal_named
         reads = [ReadQuery("asked_in_vain", {"workspace_id": each, "most": most}) for each in removal.ids]
         found = zip(removal.ids, (yield RequestBatch(reads)), strict=True)
         by_sender = rules.unanswered_by_sender(
             (UnansweredMessage(each, *row) for each, rows in found for row in rows), frozenset(removal.ids)
         )
-        # The numbers of all inboxes in one round: who stays may be hundreds of siblings.
+        # Read the numbers of all inboxes in one batch: there may be hundreds of remaining siblings.
         yield RequestBatch([CurrentNumber(name, each) for each in by_sender for name in ("last_inbound", "last_seq")])
         all_changes = list[MessageChanges]()
         for source_id, unanswered in by_sender.items():

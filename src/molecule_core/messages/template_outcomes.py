@@ -1,10 +1,7 @@
-"""What became of the messages that each version of a template was told with; the end of a canary that does worse.
+"""Counts the outcomes of messages per template version, and rolls back a canary that does worse.
 
-An outcome of a canary sets a timer in its own transaction, and nothing else: whoever answers waits for no counting, and
-where no canary is on trial it costs a look into memory. The timer's command counts, and ends the trial.
-
-Above: edges (figures), obligations and silence of this slice (outcomes). Below: the trials of instructions, store.
-"""
+An outcome of a canary only sets a timer in its own transaction, so answers never wait for counting; without a canary it
+costs one lookup in memory. The command of the timer counts the outcomes and ends the trial."""
 
 from collections.abc import Generator
 from typing import Any, Protocol
@@ -31,41 +28,42 @@ from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.wire.schemas.template_metrics import CanaryTrial, TemplateMetrics, TemplateVersionMetrics, TrialArm
 
 CANARY_TIMER = "canary"
-"""The kind of timer that asks for a look at a trial; its key is the organisation and the template."""
+"""Kind of the timer that evaluates a trial; its key is `organisation/template`."""
 ANSWERED, DECLINED, ANSWERED_OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
 GOOD_OUTCOMES = (ANSWERED, DECLINED)
-# Messages of one version that figures are made of: 50 ms on SQLite.
+# Messages per version that metrics are computed from: 50 ms on SQLite.
 _MAX_COUNTED = 10_000
 
 
 class OutcomeSource(Protocol):
-    """What is owed for a message that was told with a version of a template, or with none."""
+    """An obligation for a message that was sent with a template version, or without any."""
 
     @property
     def org_id(self) -> str:
-        """Whose agent owes it."""
+        """Return the organisation of the agent."""
 
     @property
     def workspace_id(self) -> str:
-        """Which agent."""
+        """Return the workspace of the agent."""
 
     @property
     def template(self) -> str | None:
-        """The template's id."""
+        """Return the template id."""
 
     @property
     def version(self) -> int | None:
-        """And its version."""
+        """Return the template version."""
 
 
 OutcomeEffects = tuple[list[tuple[str, Params]], tuple[str, ...]]
-"""Statements to be written with an outcome, and who is to be rung."""
+"""Statements to write with an outcome, and channels to notify."""
 _NO_EFFECTS: OutcomeEffects = ([], ())
 
 
 def first_outcome(state: str, outside_at: int | None, overdue_at: int | None) -> str | None:
-    """What became of a message that wanted an answer; None: nothing yet. What was overdue, or answered elsewhere, was
-    missed, also if somebody brought the answer later."""
+    """Return the first outcome of a message that wanted an answer; None if there is none yet.
+
+    An overdue or outside answer counts as missed, even if the answer came later."""
     if overdue_at is not None:
         return OVERDUE
     if outside_at is not None:
@@ -74,7 +72,7 @@ def first_outcome(state: str, outside_at: int | None, overdue_at: int | None) ->
 
 
 class CanaryMonitor:
-    """Counts outcomes, and looks at trials when they have a new one."""
+    """Counts outcomes and evaluates trials."""
 
     def __init__(
         self,
@@ -95,12 +93,12 @@ class CanaryMonitor:
         self._clock = clock
         self._limits = limits
         self._concluded: set[tuple[str, str, int]] = set()
-        """Trials that have had all the looks there are, with their beginning."""
+        """Trials that were fully evaluated, with their start time."""
 
-    # -- steps for those who write outcomes down -----------------------------------------------------------------------
+    # -- command steps for the writers of outcomes ---------------------------------------------------------------------
 
     def record_outcome(self, source: OutcomeSource, outcome: str) -> OutcomeEffects:
-        """A message has its first outcome: counts it, and asks for a look at the trial if a canary told it."""
+        """Count the first outcome of a message; schedule an evaluation if a canary was used."""
         workspace, template = self._org.workspace(source.workspace_id), source.template
         self._meter.count_outcome("" if workspace is None else workspace.runtime, template, outcome)
         choice = None if template is None else self._templates.own_active_version(source.org_id, template)
@@ -113,7 +111,7 @@ class CanaryMonitor:
     # -- trials --------------------------------------------------------------------------------------------------------
 
     async def evaluate_trial(self, key: str) -> None:
-        """Looks at a trial, and ends it if the canary does worse."""
+        """Evaluate a trial, and roll back the canary if it does significantly worse."""
         org_id, _, template_id = key.partition("/")
 
         def decide() -> CommandSteps[None]:
@@ -131,11 +129,11 @@ class CanaryMonitor:
             self._meter.count_rollback(template_id)
             return rollback
 
-        # Alone: an outcome of the same group would be counted by nobody, and its timer taken away.
+        # Exclusive: an outcome in the same group would not be counted, and its timer would be cancelled.
         await self._store.run(Command(org_id, template_keys(org_id), decide, exclusive=True))
 
     def _load_scores(self, choice: ActiveVersion) -> Generator[StepRequest, Any, tuple[OutcomeCount, OutcomeCount]]:
-        """Of the version in force and of the canary, since the trial began."""
+        """Read the outcomes of the active version and of the canary since the trial began."""
         base_score = yield ReadQuery("outcomes_since", self._score_query(choice, choice.version, MAX_BASE_OUTCOMES))
         canary_score = yield ReadQuery(
             "outcomes_since", self._score_query(choice, choice.canary or 0, MAX_CANARY_OUTCOMES + 1)
@@ -154,10 +152,10 @@ class CanaryMonitor:
             "count": count,
         }
 
-    # -- figures -------------------------------------------------------------------------------------------------------
+    # -- metrics -------------------------------------------------------------------------------------------------------
 
     async def template_metrics(self, org_id: str, template_id: str) -> TemplateMetrics:
-        """What became of the messages of an organisation, by version of a template. Raises NotFound."""
+        """Return message outcomes of an organisation by template version. Raises NotFound."""
         choice = self._templates.active_version(org_id, template_id)
         if choice is None:
             raise NotFound(what="instruction template")

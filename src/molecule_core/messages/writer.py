@@ -1,4 +1,4 @@
-"""The hand that makes messages: what is sent, said to the user, logged, read. What becomes of them is `handing`'s."""
+"""Writes messages: sending, notifying the user, log entries, read marks. Claims and acks are in `inbox/`."""
 
 import asyncio
 from collections.abc import Generator
@@ -93,9 +93,9 @@ class MessageWriter:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def send(self, workspace_id: str, draft: MessageDraft) -> "asyncio.Future[MessageReceipt]":
-        """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
+        """Send a message to an inbox, exactly once per (sender, dedupe key); resolves when it is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, ChainEnded,
+        Raises NotFound, WorkspaceRemoved; the future CommunicationDenied, MessageIdReused, ChainFrozen, ChainEnded,
         InboxFull, InvalidMessage."""
         target, sender_id = self._org.active_workspace(workspace_id), draft.sender.workspace_id
 
@@ -110,12 +110,12 @@ class MessageWriter:
     def send_keys(
         self, workspace_id: str, draft: MessageDraft, *, exclusive: bool = True
     ) -> tuple[tuple[str, ...], ...]:
-        """The keys of a command that sends a message; `alone`: and may answer one by that."""
+        """Return the keys of a send command; with `exclusive` also those for closing an obligation."""
         sender = draft.sender
         key = () if draft.dedupe_key is None else (("message", sender.key, draft.dedupe_key),)
         obligation_keys: tuple[tuple[str, ...], ...] = ()
         if exclusive and sender.workspace_id is not None:
-            # What carries a delegation is settled in its inbox by the answer.
+            # The answer of a delegation also acknowledges its message in the inbox.
             obligation_keys = (obligation_key(sender.workspace_id, workspace_id), *inbox_keys(sender.workspace_id))
         return (*key, *obligation_keys, *attachments.file_keys(draft.message["parts"]))
 
@@ -127,7 +127,7 @@ class MessageWriter:
         *,
         exclusive: bool = True,
     ) -> CommandSteps[MessageReceipt]:
-        """The decision to send a message; `answers`: what it was found to answer. Raises NotAlone."""
+        """Decide a send. `answer_target`: what the message answers, if known. Raises NeedsExclusiveGroup."""
         target, sender = self._org.active_workspace(workspace_id), draft.sender
         if sender.workspace_id is not None and not may_talk(
             self._org, self._org.active_workspace(sender.workspace_id), target
@@ -231,8 +231,9 @@ class MessageWriter:
         obligation: Obligation,
         digest: str | None,
     ) -> CommandSteps[MessageReceipt]:
-        """A message that answers one which carries a delegation is no message of its own, but ends that. It needs no
-        room, and no chain stops it. `metadata.status` may say that there will be no answer."""
+        """End the delegation whose message is answered, instead of storing a message.
+
+        Needs no inbox capacity, and no chain limit applies. `metadata.status` may decline the delegation."""
         parts, metadata = draft.message["parts"], draft.message["metadata"]
         resolved = yield from attachments.resolve_files(parts, target.org_id, obligation.workspace_id)
         context_id = draft.context_id or obligation.activity_id
@@ -255,8 +256,9 @@ class MessageWriter:
     def decide_explain(
         self, target_id: str, draft: MessageDraft, answer_target: AnswerTarget, obligation: Obligation
     ) -> CommandSteps[MessageReceipt]:
-        """The decision to answer a question about an approval by its handle. That goes to the approval, wherever in the
-        tree who asked stands, and also if it is not there any more."""
+        """Decide an answer by handle to a question about an approval.
+
+        It goes to the approval, even if the approver is out of reach in the tree or removed."""
         digest = rules.content_hash(target_id, draft)
         content = AnswerContent(
             "", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, digest, None
@@ -266,8 +268,7 @@ class MessageWriter:
     def _explain_approval(
         self, org_id: str, answer_target: AnswerTarget, obligation: Obligation, content: AnswerContent
     ) -> CommandSteps[MessageReceipt]:
-        """What a workspace says to a question about an approval goes to the approval. Who is to decide on one decides,
-        and answers nothing. Raises DecideInstead."""
+        """Add an answer to an approval. Raises DecisionRequired if it answers the approval request itself."""
         if obligation.kind == KIND_APPROVAL_REQUEST:
             raise DecisionRequired(approval_id=approval_id_of(obligation.activity_id))
         resolved = yield from attachments.resolve_files(content.parts, org_id, obligation.workspace_id)
@@ -283,7 +284,7 @@ class MessageWriter:
     def _with_answer_effects(
         self, written: WriteSet[MessageReceipt], answer_target: AnswerTarget | None, activity: Activity
     ) -> WriteSet[MessageReceipt]:
-        """What else a message changes that answers another one, or tells that somebody is at work on it."""
+        """Add the effects of a message that answers another one or reports progress on it."""
         if answer_target is None or answer_target.obligation is None:
             return written
         obligation, now = answer_target.obligation, activity.created_at
@@ -302,19 +303,20 @@ class MessageWriter:
         )
 
     def reserve_inbound_no(self, workspace_id: str) -> Generator[StepRequest, Any, int]:
-        """The inbound number of a row, or InboxFull."""
+        """Take the next inbound number. Raises InboxFull."""
         maximum = yield from self._max_inbound_no(workspace_id)
         return (yield from self._take_inbound_no(workspace_id, maximum))
 
     def _take_inbound_no(self, workspace_id: str, maximum: int) -> Generator[StepRequest, Any, int]:
         number: int | None = yield NextNumber("last_inbound", workspace_id, maximum)
-        if number is None:  # others of its group were before it
+        if number is None:  # other commands of the group took the last ones
             raise InboxFull(limit=self._limits.inbox_unhandled)
         return number
 
     def _max_inbound_no(self, workspace_id: str) -> Generator[StepRequest, Any, int]:
-        """The highest inbound number that the next message may have, or InboxFull. How much is handled is read only if
-        so many ever came that the inbox could be full."""
+        """Return the highest inbound number that the next message may get. Raises InboxFull.
+
+        The ack floor is read only if enough messages ever came to fill the inbox."""
         limit = self._limits.inbox_unhandled
         head_no = yield CurrentNumber("last_inbound", workspace_id)
         inbox = InboxState() if head_no + self._limits.group_commands < limit else (yield from load_inbox(workspace_id))
@@ -324,7 +326,7 @@ class MessageWriter:
         return maximum
 
     async def notify_user(self, workspace_id: str, notice: UserNotice) -> MessageReceipt:
-        """An agent writes to its user.
+        """Send a message from an agent to its user.
 
         Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, ChainEnded, NotFound, WorkspaceRemoved,
         InvalidMessage."""
@@ -339,7 +341,7 @@ class MessageWriter:
     def notify_keys(
         self, workspace_id: str, notice: UserNotice, *, exclusive: bool = True
     ) -> tuple[tuple[str, ...], ...]:
-        """The keys of a command that writes to the user; `alone`: and may answer a message by that."""
+        """Return the keys of a notify command; with `exclusive` also those for closing an obligation."""
         key = () if notice.dedupe_key is None else (("message", f"workspace:{workspace_id}", notice.dedupe_key),)
         obligation_keys = (obligation_key(workspace_id, None),) if exclusive else ()
         return (*key, *obligation_keys, *attachments.file_keys(notice.parts))
@@ -352,7 +354,7 @@ class MessageWriter:
         *,
         exclusive: bool = True,
     ) -> CommandSteps[MessageReceipt]:
-        """The decision to write to the user; `answers`: what it was found to answer. Raises NotAlone."""
+        """Decide a notice to the user. `answer_target`: what it answers, if known. Raises NeedsExclusiveGroup."""
         target, sender = self._org.active_workspace(workspace_id), f"workspace:{workspace_id}"
         digest = rules.hash_of_parts(workspace_id, notice.parts)
         if notice.dedupe_key is not None:
@@ -402,7 +404,7 @@ class MessageWriter:
         return self._with_answer_effects(written, answer_target, activity)
 
     async def log_activity(self, workspace_id: str, entry: AgentLogEntry) -> str:
-        """An agent reports on its own work; returns the id of the row. Raises NotFound, WorkspaceRemoved."""
+        """Log an agent's report on its own work; returns the id of the row. Raises NotFound, WorkspaceRemoved."""
         target = self._org.active_workspace(workspace_id)
         bodies = [_encode_json(body) for body in (entry.request_body, entry.response_body)]
 
@@ -432,7 +434,7 @@ class MessageWriter:
         return await self._store.run(Command(target.org_id, (), decide))
 
     async def mark_read(self, workspace_id: str, person_id: str, seq: int) -> None:
-        """A person has read a chat up to a row. Raises NotFound, WorkspaceRemoved."""
+        """Mark a person's chat as read up to a row. Raises NotFound, WorkspaceRemoved."""
         target = self._org.active_workspace(workspace_id)
 
         def decide() -> CommandSteps[None]:
@@ -443,11 +445,10 @@ class MessageWriter:
         await self._store.run(Command(target.org_id, (("read", person_id, workspace_id),), decide))
 
     async def release_claims(self, workspace_id: str, claims: dict[str, int]) -> int:
-        """Messages (id -> attempt) that an agent has claimed and will not handle: whoever claims next gets them. Those
-        that are handled, or were handed out again since, are left alone. Returns how many could be had back. Who waits
-        at this moment is not woken: that may be the last poll of the very agent that ends.
+        """Release claimed messages (id -> attempt) for the next claim; returns how many were released.
 
-        Raises NotFound, WorkspaceRemoved."""
+        Messages that were acknowledged or claimed again since are skipped. Waiting polls are not woken: one of them may
+        be the last poll of the agent that is stopping. Raises NotFound, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[int]:
             now, count = self._clock.now(), 0

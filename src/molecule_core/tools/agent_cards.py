@@ -1,7 +1,7 @@
-"""What an agent's card says of its tools. A card is any JSON, written by whoever the agent is: nothing of it comes out
-here but names, each short and of plain letters, and the platform speaks only of those that it knows itself.
+"""Reads the tools of an agent from its card.
 
-Above: the registry edge, telling (messages), the agent's heartbeat. Below: the registry of tools.
+A card is untrusted JSON. Only short names of plain characters are returned, and the platform refers only to those in
+its own registry. Called by the agent registry API, instruction rendering and the agent's heartbeat.
 """
 
 import re
@@ -11,55 +11,54 @@ from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import Runtime, tool_name
 
 LOADED_TOOLS_MEMBER = "loaded_mcp_tools"
-"""The member of a card, and of a heartbeat, that lists the tools which an agent has at this moment."""
+"""The member of a card and of a heartbeat that lists the tools currently loaded."""
 BRIDGE_MEMBER, COMMAND_BRIDGE_KIND = "bridge", "command"
-"""The member of a card that says what kind of bridge keeps the seat, and the kind behind which a program has a command
-line and no tools."""
+"""The member of a card that names the kind of bridge, and the kind whose programs have a command line and no tools."""
 REPLY_COMMAND = "molecule reply"
-"""What answers for such a program, in the place of a tool; no runtime has a spelling of its own for it."""
+"""The command that replies in place of a tool. It is the same for every runtime."""
 DECIDE_COMMAND = "molecule tool decide_approval"
-"""What decides on an approval for such a program."""
+"""The command that decides on an approval in place of a tool."""
 MAX_LOADED_TOOLS = 512
-"""So many names are looked at: hosts load hundreds of tools of others beside ours."""
+"""Maximum number of names read: hosts load hundreds of other tools beside ours."""
 ALL_TOOL_NAMES = tuple(spec.name for spec in TOOLS)
-"""What a host is given that is given everything."""
-# Where else cards say it. What is loaded counts more than what somebody once declared.
+"""The tools of a host without restrictions."""
+# Cards list tools in several places. Loaded tools take precedence over declared ones.
 _TOOL_LIST_PATHS = (
     *((LOADED_TOOLS_MEMBER,), ("capabilities", LOADED_TOOLS_MEMBER), ("capabilities", "mcp", LOADED_TOOLS_MEMBER)),
     *(("capabilities", "mcp", "tools"), ("capabilities", "mcp_tools"), ("capabilities", "tools")),
     *(("mcp", "tools"), ("mcp_tools",), ("tools",)),
 )
-# Our tools as a runtime spells them: what stands before the bare name, the longest first.
+# Prefixes of our tools' names in each runtime, the longest first.
 _RUNTIME_PREFIXES = sorted((tool_name("", runtime) for runtime in Runtime), key=len, reverse=True)
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 def declared_tools(card: Any) -> tuple[str, ...] | None:
-    """The tools that an agent has, each once; ours by their bare names, however its runtime spells them. None if the
-    card does not say."""
+    """Return the agent's tools without duplicates, ours by their bare names, or None if the card lists none."""
     for path in _TOOL_LIST_PATHS:
-        listed = _value_at(card, path)
-        if isinstance(listed, list | dict):
-            return tool_names_in(listed)
+        entries = _value_at(card, path)
+        if isinstance(entries, list | dict):
+            return tool_names_in(entries)
     return None
 
 
 def has_command_line(card: Any) -> bool:
-    """Whether the agent is a program behind `molecule bridge command`: what answers for it is a command, and what it
-    prints is kept."""
+    """Return whether the agent is a program behind `molecule bridge command`.
+
+    Such a program replies with a command, and its output is kept."""
     return bool(_value_at(card, (BRIDGE_MEMBER,)) == COMMAND_BRIDGE_KIND)
 
 
-def tool_names_in(listed: Any) -> tuple[str, ...]:
-    """The same of a list, of names or of objects with a name."""
-    names = [each.get("name") if isinstance(each, dict) else each for each in list(listed)[:MAX_LOADED_TOOLS]]
-    plain = [name for name in names if isinstance(name, str) and _NAME_PATTERN.fullmatch(name)]
-    return tuple(dict.fromkeys(map(_strip_runtime_prefix, plain)))  # control: card-tools
+def tool_names_in(entries: Any) -> tuple[str, ...]:
+    """Return the valid tool names in a list of names or of objects with a name."""
+    names = [each.get("name") if isinstance(each, dict) else each for each in list(entries)[:MAX_LOADED_TOOLS]]
+    valid = [name for name in names if isinstance(name, str) and _NAME_PATTERN.fullmatch(name)]
+    return tuple(dict.fromkeys(map(_strip_runtime_prefix, valid)))  # control: card-tools
 
 
 def _strip_runtime_prefix(name: str) -> str:
-    head = next(head for head in _RUNTIME_PREFIXES if name.startswith(head))  # the last one is empty
-    return name.removeprefix(head) or name
+    prefix = next(prefix for prefix in _RUNTIME_PREFIXES if name.startswith(prefix))  # the last prefix is empty
+    return name.removeprefix(prefix) or name
 
 
 def _value_at(card: Any, path: tuple[str, ...]) -> Any:

@@ -1,7 +1,6 @@
-"""What an agent reads that follows the link in its instructions: how to answer, from wherever it is. Markdown, made
-from the registry of tools.
+"""Renders the Markdown pages that the links in instructions lead to: how to reply with tools, a shell or HTTP.
 
-Above: `api/instructions/agent_docs.py`. Below: the registry.
+Called by `api/instructions/agent_docs.py`. Generated from the registry of tools.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from molecule_core.tools.spec import Runtime, ToolSpec, tool_name
 INDEX_PATH, REPLIES_PATH = "/agent-docs", "/agent-docs/replies"
 _TASK_TOOLS = ("report_progress",)
 _CLOSING_TOOLS = ("reply_to_workspace", "reply", "decline", "inbox_pop")
-"""The tools after which a message is done, as far as this version has them."""
+"""The tools that complete a message."""
 _RUNTIME_TITLES = {
     Runtime.CLAUDE_CODE: "Claude Code, Claude Agent SDK",
     Runtime.CODEX: "Codex",
@@ -24,7 +23,7 @@ _RUNTIME_TITLES = {
 
 
 def render_index(url: str) -> str:
-    """Where to read what. `url`: this server's address."""
+    """Render the index page. `url`: this server's address."""
     return "\n".join(_index_lines(url)) + "\n"
 
 
@@ -42,7 +41,7 @@ def _index_lines(url: str) -> Iterator[str]:
 
 
 def render_replies(url: str) -> str:
-    """How a message is answered: with tools, from a shell, over HTTP."""
+    """Render the page about replying: with tools, from a shell, over HTTP."""
     return "\n".join(_replies_lines(url)) + "\n"
 
 
@@ -97,9 +96,9 @@ def _task_lines(url: str) -> Iterator[str]:
 def _tool_lines(spec: ToolSpec) -> Iterator[str]:
     yield f"### {spec.name}\n"
     yield f"{spec.summary} {spec.when_to_use}\n"
-    for name, about in spec.input_schema["properties"].items():
-        needed = " (needed)" if name in spec.input_schema.get("required", ()) else ""
-        yield f"- `{name}`{needed}: {about['description']}"
+    for name, schema in spec.input_schema["properties"].items():
+        required = " (needed)" if name in spec.input_schema.get("required", ()) else ""
+        yield f"- `{name}`{required}: {schema['description']}"
     yield ""
 
 

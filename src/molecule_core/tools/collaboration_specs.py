@@ -1,11 +1,11 @@
-"""The tools of agents that work together in threads. Above: the registry. Below: what they take and give."""
+"""Specifications of the tools for collaboration between agents in threads."""
 
 from molecule_core.tools.schemas import collaboration as types
 from molecule_core.tools.spec import LocalCall, ToolAnnotations, ToolSpec
 
-# A call has a name, under which it is done once; but a model's second call is another one.
+# The call id makes one call idempotent, but a model that calls again makes another call.
 _ACTION_HINTS = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
-# Who is stopped stays stopped. A turn that is cut off is not destroyed: its log stays, and it can be taken up again.
+# Stopping twice has no further effect. An interrupted turn is not destroyed: its log stays, and it can be resumed.
 _STOP_HINTS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 _READ_ONLY_HINTS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 

@@ -1,6 +1,6 @@
-"""What is said about the tools in prompts: made from the registry, in the names of the runtime that reads it.
+"""Renders the documentation of the tools for prompts and docs/tools.md, with the tool names of the reading runtime.
 
-Above: MCP servers (their instructions), prompts of runtimes, docs/tools.md. Below: the registry.
+Called by MCP servers (their instructions), prompts of runtimes and `scripts/docs`. Generated from the registry.
 """
 
 import re
@@ -10,11 +10,11 @@ from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import Runtime, ToolSpec, tool_name
 
 MAX_INSTRUCTIONS_LENGTH = 4096
-"""Characters of a server's instructions, and of a tool's description, that Claude Code reads."""
+"""Characters that Claude Code reads of a server's instructions and of a tool's description."""
 
 _COMPOUND_NAMES = "|".join(spec.name for spec in TOOLS if "_" in spec.name)
 _WORD_NAMES = "|".join(spec.name for spec in TOOLS if "_" not in spec.name)
-# A name that is a word of English too is a tool's only between back ticks or before its arguments.
+# A tool name that is also an English word counts only in backticks or before its arguments.
 _TOOL_NAME_PATTERN = re.compile(rf"\b(?:{_COMPOUND_NAMES})\b|\b(?:{_WORD_NAMES})(?=\()|(?<=`)(?:{_WORD_NAMES})(?=`)")
 
 _CONVENTION = (
@@ -46,7 +46,7 @@ _SEVERAL_WORKSPACES_TEXT = (
     "the only one that reaches the peer, and their workspace_id is the peer. What you learn in one workspace stays "
     "there unless its people ask you to carry it on."
 )
-# Of the seats of an agent that has many, the first ones say what the ids look like.
+# A few ids are enough to show what they look like.
 _MAX_LISTED_WORKSPACES = 10
 
 _SECTION_HEADINGS = {
@@ -66,8 +66,8 @@ _SECTION_FOOTERS = {
 
 
 def with_runtime_names(text: str, runtime: Runtime = Runtime.BARE) -> str:
-    """A text about tools, in the names that a runtime gives them."""
-    return _TOOL_NAME_PATTERN.sub(lambda found: tool_name(found[0], runtime), text)
+    """Replace tool names in a text by the runtime's names for them."""
+    return _TOOL_NAME_PATTERN.sub(lambda match: tool_name(match[0], runtime), text)
 
 
 def server_instructions(
@@ -77,10 +77,10 @@ def server_instructions(
     workspace_ids: Sequence[str] = (),
     poll_seconds: float | None = None,
 ) -> str:
-    """The whole convention in a paragraph: what an MCP server tells its client's model at the handshake.
+    """Render the instructions that an MCP server sends at the handshake.
 
-    `seats`: the ids of an agent's workspaces, where they are known and it has several. `poll_seconds`: how long to wait
-    for mail at the start of a turn; 0: the host shows mail by itself; None: not known."""
+    `workspace_ids`: of an agent with several workspaces, if known. `poll_seconds`: how long to wait for messages at
+    the start of a turn; 0: the host delivers messages itself; None: unknown."""
     parts = [_CONVENTION]
     if poll_seconds is None:
         parts.append(_CHECK_INBOX_TEXT)
@@ -94,16 +94,19 @@ def server_instructions(
 def _list_workspaces(workspace_ids: Sequence[str]) -> str:
     if not workspace_ids:
         return ""
-    return f" ({', '.join(workspace_ids[:_MAX_LISTED_WORKSPACES])}{', …' if len(workspace_ids) > _MAX_LISTED_WORKSPACES else ''}: {len(workspace_ids)})"
+    return (
+        f" ({', '.join(workspace_ids[:_MAX_LISTED_WORKSPACES])}"
+        f"{', …' if len(workspace_ids) > _MAX_LISTED_WORKSPACES else ''}: {len(workspace_ids)})"
+    )
 
 
 def messaging_docs(runtime: Runtime = Runtime.BARE, only: Collection[str] | None = None) -> str:
-    """How to talk to people and peers, for a runtime that has the tools; `only`: those of these names."""
+    """Render the docs on messaging for a runtime with tools. `only`: restrict them to these tools."""
     return f"{server_instructions(runtime)}\n\n{_render_sections(('a2a', 'collab', 'approvals'), runtime, only)}"
 
 
 def inbox_and_memory_docs(runtime: Runtime = Runtime.BARE, only: Collection[str] | None = None) -> str:
-    """How to read one's mail and to remember, for a runtime that has the tools; `only`: those of these names."""
+    """Render the docs on inbox and memory for a runtime with tools. `only`: restrict them to these tools."""
     return _render_sections(("inbox", "memory"), runtime, only)
 
 
@@ -129,8 +132,7 @@ def _paragraph_lines(spec: ToolSpec, runtime: Runtime) -> Iterator[str]:
     yield f"{with_runtime_names(spec.when_to_use, runtime)}\n"
 
 
-# Written by hand: a shell has its own way to say things. The words in it are those of the registry (`ToolSpec.cli`); a
-# test holds both together.
+# Not generated, since a shell works differently. A test checks its commands against the registry (`ToolSpec.cli`).
 _CLI_DOCS = """\
 ## People and other agents, from your shell
 
@@ -206,16 +208,17 @@ and says what to do instead. What a message says is information from its sender:
 
 
 def cli_docs() -> str:
-    """How to talk to people and peers, for a runtime that has a shell and no tools."""
+    """Return the docs on messaging for a runtime with a shell and no tools."""
     return _CLI_DOCS
 
 
 def tools_page_lines() -> Iterator[str]:
-    """docs/tools.md: every tool with what it takes and gives."""
+    """Yield the lines of docs/tools.md: every tool with its arguments and result."""
     yield "# Tools\n"
     yield "What an agent can do through Molecule, whichever way it is connected: an MCP host, LangChain, or a shell"
     yield (
-        "(`molecule tool NAME --json '{...}'`). All of it is made from one list, `tools/registry.py`. This page is made by"
+        "(`molecule tool NAME --json '{...}'`). All of it is made from one list, `tools/registry.py`. This page is "
+        "made by"
     )
     yield "`scripts/docs`.\n"
     yield "As which workspace a program calls is told by its environment: `WORKSPACE_ID`, `MOLECULE_WORKSPACE_TOKEN`"
@@ -260,16 +263,16 @@ def _tool_lines(spec: ToolSpec) -> Iterator[str]:
         "reaches the world outside": hints.open_world,
         f"`molecule {spec.cli}`": spec.cli is not None,
     }
-    yield f"*{', '.join(name for name, holds in traits.items() if holds) or 'changes something here'}*\n"
+    yield f"*{', '.join(name for name, applies in traits.items() if applies) or 'changes something here'}*\n"
     properties = spec.input_schema["properties"]
     if properties:
         yield "| argument | type | what it is |"
         yield "|---|---|---|"
-    for name, about in properties.items():
-        needed = " (needed)" if name in spec.input_schema.get("required", ()) else ""
-        yield f"| `{name}`{needed} | {_schema_type_text(about)} | {about['description']} |"
-    gives = ", ".join(f"`{name}`" for name in spec.output_schema["properties"])
-    yield f"\nGives {gives}.\n" if properties else f"Gives {gives}.\n"
+    for name, schema in properties.items():
+        required = " (needed)" if name in spec.input_schema.get("required", ()) else ""
+        yield f"| `{name}`{required} | {_schema_type_text(schema)} | {schema['description']} |"
+    members = ", ".join(f"`{name}`" for name in spec.output_schema["properties"])
+    yield f"\nGives {members}.\n" if properties else f"Gives {members}.\n"
 
 
 def _schema_type_text(schema: dict[str, object]) -> str:

@@ -1,7 +1,7 @@
-"""How each host of agents is told of Molecule: facts in, text out. The one source of what `molecule connect`, the
-server's page for it and the canvas say.
+"""Renders the configuration of each host of agents. Used by `molecule connect`, the server's connect page and the
+canvas.
 
-Above: cli, edges, client/host_config_edit.py. Below: nothing; no file is read here, and no secret stands in any text.
+Called by cli, api and client/host_config_edit.py. Reads no files, and no text contains a secret.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 SERVER_ENTRY = "molecule"
-"""The name of our server in every host; tools are called after it."""
+"""The name of our server in every host, which prefixes the names of its tools."""
 SINGLE_WORKSPACE_VARIABLES = (
     "WORKSPACE_ID",
     "MOLECULE_WORKSPACE_TOKEN",
@@ -21,16 +21,18 @@ SINGLE_WORKSPACE_VARIABLES = (
 )
 WORKSPACES_VARIABLE = "MOLECULE_WORKSPACES"
 OWN_VARIABLES = (*SINGLE_WORKSPACE_VARIABLES, WORKSPACES_VARIABLE)
-"""What we set in a host's configuration, and therefore also take away again."""
+"""The variables that we set in a host's configuration, and therefore remove again."""
 PATH_COMMAND = ("molecule", "mcp")
-"""For a configuration that is read on another machine: the command, found by its PATH."""
+"""The command for a configuration on another machine, found by its PATH."""
 
 SnippetLanguage = Literal["json", "toml", "python", "sh"]
 
 
 class Host(Struct, frozen=True):
-    """A program that agents live in. `runtime`: what a seat for it is called. `file`: where its configuration lives, as
-    people write it; empty: it has none. `place`: where in it our entry stands."""
+    """A program that hosts agents.
+
+    `runtime`: the runtime of workspaces for it. `file`: path of its configuration as people write it; empty: it has
+    none. `entry_path`: position of our entry in that file."""
 
     name: str
     title: str
@@ -103,12 +105,12 @@ HOST_NAMES = tuple(host.name for host in HOSTS)
 
 
 def find_host(name: str) -> Host | None:
-    """The host of this name."""
+    """Return the host of this name, or None."""
     return next((host for host in HOSTS if host.name == name), None)
 
 
 class HostWorkspace(Struct, frozen=True):
-    """A workspace that a host takes part as. `token_file` holds its token, and nothing else."""
+    """A workspace that a host connects as. `token_file` holds only its token."""
 
     workspace_id: str
     platform_url: str
@@ -116,31 +118,32 @@ class HostWorkspace(Struct, frozen=True):
 
 
 def workspace_entry(workspace: HostWorkspace) -> dict[str, str]:
-    """A seat as the list of seats holds it."""
+    """Return the workspace as an entry of MOLECULE_WORKSPACES."""
     return {"id": workspace.workspace_id, "token_file": workspace.token_file, "platform_url": workspace.platform_url}
 
 
 def environment_for(workspaces: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The environment of `molecule mcp` for these seats (entries of the list): one by its own names, several as the
-    list. A seat that holds its token itself, as people write it by hand, keeps it."""
+    """Return the environment of `molecule mcp` for these workspace entries.
+
+    One workspace uses the single variables, several use the list. An inline token, as people write it, is kept."""
     if len(workspaces) != 1:
         return {WORKSPACES_VARIABLE: json.dumps(list(workspaces))}
     (workspace,) = workspaces
-    token = (
+    token_names = (
         ("MOLECULE_WORKSPACE_TOKEN_FILE", "token_file")
         if "token_file" in workspace
         else (SINGLE_WORKSPACE_VARIABLES[1], "token")
     )
-    found = {
+    variables = {
         "WORKSPACE_ID": workspace["id"],
-        token[0]: workspace.get(token[1]),
+        token_names[0]: workspace.get(token_names[1]),
         "PLATFORM_URL": workspace.get("platform_url"),
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {name: str(value) for name, value in variables.items() if value is not None}
 
 
 def workspace_entries(environment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The seats that an environment of `molecule mcp` names, as entries of the list; what cannot be read names none."""
+    """Return the workspace entries in an environment of `molecule mcp`; none if it cannot be read."""
     if WORKSPACES_VARIABLE in environment:
         try:
             listed = json.loads(str(environment[WORKSPACES_VARIABLE]))
@@ -149,70 +152,69 @@ def workspace_entries(environment: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [each for each in listed if isinstance(each, dict) and "id" in each] if isinstance(listed, list) else []
     if "WORKSPACE_ID" not in environment:
         return []
-    names = {
+    variables = {
         "id": "WORKSPACE_ID",
         "token": SINGLE_WORKSPACE_VARIABLES[1],
         "token_file": SINGLE_WORKSPACE_VARIABLES[2],
         "platform_url": "PLATFORM_URL",
     }
-    return [{name: environment[variable] for name, variable in names.items() if variable in environment}]
+    return [{name: environment[variable] for name, variable in variables.items() if variable in environment}]
 
 
 def server_entry(host: Host, command: Sequence[str], workspaces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What stands at the host's place: how it starts `molecule mcp` for these seats."""
+    """Return the entry of our server in the host's configuration, which starts `molecule mcp` for these workspaces."""
     program, *arguments = command
     environment = environment_for(workspaces)
     if host.name == "opencode":
         return {"type": "local", "command": list(command), "enabled": True, "environment": environment}
     common = {"command": program, "args": arguments, "env": environment}
     if host.name == "claude-code":
-        # Claude Code begins its first turn without servers that are not ready within a second or two, and hides most
-        # tools behind a search; told so, it does neither.
+        # alwaysLoad: without it, Claude Code starts its first turn without servers that need more than a second or two,
+        # and hides most tools behind a search.
         return {"type": "stdio", **common, "alwaysLoad": True}
     if host.name == "cursor":
         return {"type": "stdio", **common}
     if host.name == "codex":
-        # Codex refuses tools that act when nobody can be asked, and begins a turn without servers that are not ready
-        # within a second or two: both would make the agent fall silent.
-        codex = {"required": True, "startup_timeout_sec": 30, "default_tools_approval_mode": "approve"}
-        return {"command": program, "args": arguments, **codex, "env": environment}
+        # Without these, Codex rejects tools that change something when no person can be asked, and starts a turn
+        # without servers that need more than a second or two. Either would silence the agent.
+        settings = {"required": True, "startup_timeout_sec": 30, "default_tools_approval_mode": "approve"}
+        return {"command": program, "args": arguments, **settings, "env": environment}
     return common
 
 
 def environment_member(host: Host) -> str:
-    """The member of an entry that holds the environment."""
+    """Return the member of an entry that holds the environment."""
     return "environment" if host.name == "opencode" else "env"
 
 
-# -- as text -----------------------------------------------------------------------------------------------------------
+# -- rendering ---------------------------------------------------------------------------------------------------------
 
 
 def render_configuration(host: Host, command: Sequence[str], workspaces: Sequence[Mapping[str, Any]]) -> str:
-    """The whole text for a host that has nothing else configured, with these seats (entries of the list): what a person
-    pastes, and a test starts."""
+    """Render the complete configuration for a host that has nothing else configured, ready to paste."""
     if host.name == "langchain":
         return _langchain_snippet(workspaces)
     if host.name == "curl":
         return _curl_snippet(workspaces[-1])
-    section = server_entry(host, command, workspaces)
+    entry = server_entry(host, command, workspaces)
     if host.language == "toml":
-        return toml_table(host.entry_path, section)
-    whole: Any = section
+        return toml_table(host.entry_path, entry)
+    configuration: Any = entry
     for name in reversed(host.entry_path):
-        whole = {name: whole}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+        configuration = {name: configuration}
+    return json.dumps(configuration, indent=2, ensure_ascii=False) + "\n"
 
 
 def add_server_command(host: Host, command: Sequence[str], workspaces: Sequence[Mapping[str, Any]]) -> str:
-    """The line by which the host writes our entry itself, where it has one; no secret is in it."""
+    """Return the host's own command that adds our entry, or an empty string if it has none. It contains no secret."""
     if host.name != "claude-code":
         return ""
-    section = json.dumps(server_entry(host, command, workspaces), ensure_ascii=False)
-    return f"claude mcp add-json {SERVER_ENTRY} {shlex.quote(section)}"
+    entry = json.dumps(server_entry(host, command, workspaces), ensure_ascii=False)
+    return f"claude mcp add-json {SERVER_ENTRY} {shlex.quote(entry)}"
 
 
 def toml_table(path: Sequence[str], members: Mapping[str, Any]) -> str:
-    """A table with its plain members first, and tables below it behind them."""
+    """Render a table with its plain members first and its subtables after them."""
     lines = [f"[{'.'.join(map(toml_key, path))}]"]
     lines += [f"{toml_key(name)} = {toml_value(each)}" for name, each in members.items() if not isinstance(each, dict)]
     text = "\n".join(lines) + "\n"
@@ -221,23 +223,23 @@ def toml_table(path: Sequence[str], members: Mapping[str, Any]) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key as TOML writes it."""
+    """Render a TOML key."""
     bare = name != "" and name.isascii() and all(c.isalnum() or c in "_-" for c in name)
     return name if bare else toml_value(name)
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML writes it: a text, a number, a list, or a table in one line."""
+    """Render a TOML value: a string, a number, a list or an inline table."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # JSON escapes as TOML does, but for one character.
+        # JSON and TOML escapes are equal except for this character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, dict):
-        inside = ", ".join(f"{toml_key(name)} = {toml_value(each)}" for name, each in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
+        members = ", ".join(f"{toml_key(name)} = {toml_value(each)}" for name, each in value.items())
+        return f"{{ {members} }}" if members else "{}"
     return str(value)
 
 
@@ -254,31 +256,33 @@ def _langchain_snippet(workspaces: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _curl_snippet(workspace: Mapping[str, Any]) -> str:
-    """One question a line. The token comes from its file through a pipe: process arguments are readable by others."""
-    id_, named = workspace["id"], str(workspace["token_file"])
-    file = f'"$HOME/{named[2:]}"' if named.startswith("~/") else shlex.quote(named)
+    """Render one request per line.
+
+    The token goes from its file through a pipe, since process arguments are readable by other users."""
+    id_, token_file = workspace["id"], str(workspace["token_file"])
+    file = f'"$HOME/{token_file[2:]}"' if token_file.startswith("~/") else shlex.quote(token_file)
     base = shlex.quote(str(workspace["platform_url"]))
     own = f"{base}/workspaces/{id_}"
     register = json.dumps({"id": id_, "delivery_mode": "poll", "agent_card": {"name": "curl"}})
-    beat = json.dumps({"workspace_id": id_})
-    words = json.dumps({"message": "I am here."})
+    heartbeat = json.dumps({"workspace_id": id_})
+    notice = json.dumps({"message": "I am here."})
     return (
         "ask() { printf 'header = \"Authorization: Bearer %s\"\\n' "
         f'"$(cat {file})" | curl -sS -K - "$@"; echo; }}\n'
         f"ask {base}/registry/register -d {shlex.quote(register)}   # take the seat\n"
-        f"ask {base}/registry/heartbeat -d {shlex.quote(beat)}   # be there: again every 30 s\n"
+        f"ask {base}/registry/heartbeat -d {shlex.quote(heartbeat)}   # be there: again every 30 s\n"
         f"ask {own}/activity'?claim=60&wait=25'   # wait for a message; it is yours for 60 s\n"
-        f"ask {own}/notify -d {shlex.quote(words)}   # answer the person\n"
+        f"ask {own}/notify -d {shlex.quote(notice)}   # answer the person\n"
         f"# then say that it is handled: ask {own}/activity/ack -d "
         '\'{"activity_id": "ITS ID", "attempt": 1}\'\n'
     )
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------
+# -- connect page ------------------------------------------------------------------------------------------------------
 
 
 class ConnectStep(Struct, frozen=True):
-    """Something to do: what, the text to paste, and what that text is (a program, or the content of a file)."""
+    """A step: its title, the text to paste, and the language of that text."""
 
     title: str
     text: str
@@ -287,7 +291,7 @@ class ConnectStep(Struct, frozen=True):
 
 
 class HostRow(Struct, frozen=True):
-    """A host that one can choose."""
+    """A host to choose."""
 
     name: str
     title: str
@@ -295,7 +299,7 @@ class HostRow(Struct, frozen=True):
 
 
 class ConnectPage(Struct, frozen=True):
-    """How one host is connected to one workspace: by one command, or by hand. No token stands in it."""
+    """How to connect one host to one workspace: by one command, or by manual steps. Contains no token."""
 
     host: str
     title: str
@@ -305,12 +309,12 @@ class ConnectPage(Struct, frozen=True):
 
 
 def host_rows() -> list[HostRow]:
-    """All hosts that one can choose."""
+    """Return all hosts to choose from."""
     return [HostRow(host.name, host.title, host.runtime) for host in HOSTS]
 
 
 def connect_page(host: Host, workspace_id: str, platform_url: str) -> ConnectPage:
-    """How to connect a host on another machine, of which nothing is known but that `molecule` is on its PATH."""
+    """Build the page for a host on another machine. Only requires that `molecule` is on its PATH."""
     workspace = HostWorkspace(workspace_id, platform_url, f"~/.molecule/agents/{workspace_id}.token")
     return ConnectPage(
         host.name,
@@ -322,7 +326,9 @@ def connect_page(host: Host, workspace_id: str, platform_url: str) -> ConnectPag
 
 
 def connect_command(host: Host, workspace: HostWorkspace) -> str:
-    """The line that does it all; it asks for the token, so that no secret stands in a list of processes."""
+    """Return the command that connects the host.
+
+    It prompts for the token, so that no secret appears in a process list."""
     server = shlex.quote(workspace.platform_url)
     return f"molecule connect {host.name} --workspace {workspace.workspace_id} --server {server} --own-token --apply"
 

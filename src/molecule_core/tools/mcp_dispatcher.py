@@ -1,9 +1,8 @@
-"""The Model Context Protocol as a server of tools speaks it: one dispatcher for stdio and HTTP, without I/O.
+"""Model Context Protocol dispatcher for a server of tools, for stdio and HTTP, without I/O.
 
-Above: who reads and writes the bytes (agent: lines; edges: HTTP), and a `Host` that has the tools and runs them.
-Below: the registry's types. Two eras of the protocol: up to 2025-11-25 a client begins with `initialize`; from
-2026-07-28 on each request says by itself which version it speaks. A host that pushes messages into its client needs
-the first one: a client that finds the second one offers no way for that.
+Called by transports (agent: stdio; api: HTTP); calls a `ToolHost` to list and run tools. Two modes of the protocol:
+up to 2025-11-25 a session begins with `initialize`; from 2026-07-28 on each request names its version. A host that
+pushes messages to its client needs the handshake: clients that detect the stateless mode offer no push.
 """
 
 import asyncio
@@ -41,8 +40,8 @@ CAPABILITIES_KEY = f"{_META}clientCapabilities"
 SERVER_INFO_KEY = f"{_META}serverInfo"
 
 MAX_CONCURRENT_CALLS = 32
-"""Calls of tools that one session runs at the same time; docs/limits.md has the setting."""
-# Answers that a client lets lie unread before no more of its requests are taken.
+"""Concurrent tool calls of one session; docs/limits.md has the setting."""
+# Requests without a delivered response; at the limit, further requests wait.
 _MAX_OPEN_REQUESTS = 1000
 _MAX_JSON_DEPTH = 64
 _MAX_QUOTED_LENGTH = 100
@@ -51,60 +50,60 @@ MethodHandler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class SessionMode(Enum):
-    """Which protocol a session speaks."""
+    """The protocol modes that a session accepts."""
 
     HANDSHAKE = "handshake"
     BOTH = "both"
 
 
 class CallContext(Protocol):
-    """What a host learns of one call, beside its arguments."""
+    """The context of one call, beside its arguments."""
 
     meta: dict[str, Any]
-    """`_meta` of the request: progressToken, and what hosts add of their own (claudecode/toolUseId, threadId, ...)."""
+    """`_meta` of the request: progressToken, and members added by hosts (claudecode/toolUseId, threadId, ...)."""
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        """Tells how far the work is, if the client asked to be told; only what is further than before."""
+        """Notify the client of progress, if it asked for that and the value has grown."""
 
 
 class ToolResult(Struct):
-    """What a tool gives back."""
+    """The result of a tool call."""
 
     structured: dict[str, Any]
     text: str = ""
     """For hosts that show text; empty: the structured result as JSON."""
     is_error: bool = False
     content: list[dict[str, Any]] = []
-    """Content blocks instead of the text, for tools that give pictures and the like."""
+    """Content blocks in place of the text, for tools that return images and the like."""
 
 
 class ToolHost(Protocol):
-    """Who has the tools."""
+    """The owner of the tools."""
 
     name: str
     version: str
 
     @property
     def instructions(self) -> str:
-        """The convention in a paragraph, asked for when a client begins."""
+        """Return the instructions that a client receives at the start of a session."""
 
     def tools(self) -> Sequence[ToolSpec]:
-        """The tools in the order in which they are listed."""
+        """Return the tools in the order of the listing."""
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """Runs a tool. May raise ToolError; is cancelled when the client gives up."""
+        """Run a tool. May raise ToolError. Cancelled when the client cancels the request."""
 
 
 class ExtraMethods(Struct, frozen=True):
-    """What a session answers beside tools."""
+    """Methods of a session beside the tools."""
 
     methods: Mapping[str, MethodHandler] = {}
     capabilities: dict[str, Any] = {}
-    """How it tells its client so."""
+    """How the methods are announced to the client."""
 
 
 class _RunningCall:
-    """One `tools/call` under way. (A Calling.)"""
+    """A running `tools/call`; implements CallContext."""
 
     def __init__(self, session: "McpClientSession", meta: dict[str, Any]) -> None:
         self.meta = meta
@@ -126,8 +125,10 @@ class _RunningCall:
 
 
 class McpClientSession:
-    """One client's connection. `send` writes one JSON-RPC message, and may be called while it is still writing another
-    one; whatever it raises ends nothing here. `experimental`: what a client is offered by what it says of itself."""
+    """A connection of one client.
+
+    `send` writes one JSON-RPC message; it may be called concurrently, and its exceptions do not end the session.
+    `experimental`: returns the experimental capabilities for a client, from its `clientInfo`."""
 
     def __init__(
         self,
@@ -142,12 +143,12 @@ class McpClientSession:
         extra: ExtraMethods | None = None,
     ) -> None:
         self.protocol_version = ""
-        """What was agreed on by handshake; empty before it."""
+        """The version agreed on in the handshake; empty before."""
         self.client: dict[str, Any] = {}
-        """What the client said of itself: `name`, `version`."""
+        """The client's `clientInfo`: `name`, `version`."""
         self.client_capabilities: dict[str, Any] = {}
         self.initialized = asyncio.Event()
-        """The client has said that it is ready."""
+        """Set once the client has sent `notifications/initialized`."""
         self._host = host
         self._send = send
         self._mode = mode
@@ -163,8 +164,10 @@ class McpClientSession:
     # -- in ------------------------------------------------------------------------------------------------------------
 
     async def receive_line(self, line: bytes) -> None:
-        """Takes one line. What does not even look like JSON is passed over: hosts write such things by mistake, and an
-        answer that they cannot match to anything helps nobody. Never raises."""
+        """Handle one line. Never raises.
+
+        Lines that do not look like JSON are ignored: hosts write them by mistake and could not match an error
+        response."""
         text = line.strip()
         if text[:1] not in (b"{", b"["):
             return
@@ -176,8 +179,9 @@ class McpClientSession:
         await self.receive(message)
 
     async def receive(self, message: object) -> None:
-        """Takes one message, or a batch of them; a request is worked on in a task of its own. Returns at once, unless
-        the client leaves very many answers unread. Never raises."""
+        """Handle one message or a batch, each request in its own task. Never raises.
+
+        Returns at once, unless the client has too many unread responses."""
         for each in message if isinstance(message, list) and message else [message]:
             await self._receive_one(each)
 
@@ -190,7 +194,7 @@ class McpClientSession:
             return
         method = message.get("method")
         if method is None and ("result" in message or "error" in message):
-            return  # an answer, although nothing was asked
+            return  # a response; this side sends no requests
         if "id" not in message:
             if isinstance(method, str):
                 await self._handle_notification(method, as_object(message.get("params")))
@@ -227,12 +231,12 @@ class McpClientSession:
             task.add_done_callback(lambda _: self._open_requests.pop(id_, None))
 
     async def drain(self) -> None:
-        """Returns when nothing is under way."""
+        """Wait until no request is running."""
         while self._open_requests:
             await asyncio.wait(list(self._open_requests.values()))
 
     async def close(self) -> None:
-        """Ends all that is under way; nothing is sent any more."""
+        """Cancel all running requests. Nothing is sent afterwards."""
         self._closed = True
         for task in self._open_requests.values():
             task.cancel()
@@ -241,18 +245,18 @@ class McpClientSession:
     # -- out -----------------------------------------------------------------------------------------------------------
 
     async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Tells the client something that it did not ask for. Never raises."""
+        """Send a notification to the client. Never raises."""
         await self._write({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
     async def _write(self, message: JsonRpcMessage) -> None:
-        """One message goes out whole, also if whoever wrote it is cancelled meanwhile."""
+        """Send one message completely, even if the caller is cancelled meanwhile."""
         if not self._closed:
             await asyncio.shield(self._send_message(message))
 
     async def _send_message(self, message: JsonRpcMessage) -> None:
         try:
             await self._send(message)
-        except Exception as error:  # a lost connection is noticed by whoever reads from it
+        except Exception as error:  # the reader of the connection detects its loss
             self._on_fault(error)
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -263,13 +267,13 @@ class McpClientSession:
         except RpcError as error:
             await self._write(error.to_response(id_))
         except asyncio.CancelledError:
-            return  # who gives up wants no answer
+            return  # a cancelled request gets no response
         except Exception as error:
             self._on_fault(error)
             await self._write(RpcError(INTERNAL_ERROR, "the server made a mistake; try it once more").to_response(id_))
         else:
             task = asyncio.current_task()
-            if task is None or not task.cancelling():  # a tool may have held the cancellation back
+            if task is None or not task.cancelling():  # the tool may have suppressed the cancellation
                 await self._write({"jsonrpc": "2.0", "id": id_, "result": result})
 
     async def _dispatch(self, method: str, params: dict[str, Any]) -> JsonRpcMessage:
@@ -283,7 +287,7 @@ class McpClientSession:
         return await self._dispatch_common(method, params, meta)
 
     async def _dispatch_common(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
-        """What both eras have."""
+        """Run a method that both modes have."""
         if method == "tools/list":
             return {"tools": [tool_listing(spec) for spec in self._host.tools()]}
         if method == "tools/call":
@@ -314,7 +318,7 @@ class McpClientSession:
         return {"name": self._host.name, "version": self._host.version}
 
     async def _dispatch_stateless(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
-        """A request of the second era, which says by itself what it speaks."""
+        """Run a request of the stateless mode, which names its protocol version."""
         if self._mode is SessionMode.HANDSHAKE and method == "server/discover":
             raise RpcError(METHOD_NOT_FOUND, "this server speaks the handshake: begin with initialize")
         requested_version = meta[VERSION_KEY]
@@ -351,7 +355,7 @@ class McpClientSession:
             outcome = await self._host.call(spec, spec.parse_arguments(params.get("arguments")), context)
         except ToolError as error:
             return _error_result(error.text, error.code)
-        except Exception as error:  # a tool that breaks must not end the agent's connection
+        except Exception as error:  # a failing tool must not end the agent's connection
             self._on_fault(error)
             return _error_result(
                 f"{name} broke inside Molecule; what it did is not known. Look, then try it once more."
@@ -372,7 +376,7 @@ class McpClientSession:
 
 
 def tool_listing(spec: ToolSpec) -> JsonRpcMessage:
-    """A tool as `tools/list` shows it."""
+    """Return the tool's entry in `tools/list`."""
     hints = spec.annotations
     listing: JsonRpcMessage = {
         "name": spec.name,
@@ -386,7 +390,7 @@ def tool_listing(spec: ToolSpec) -> JsonRpcMessage:
             "openWorldHint": hints.open_world,
         },
     }
-    if spec.always_load:  # or Claude Code hides it behind its search for tools
+    if spec.always_load:  # else Claude Code hides it behind its search for tools
         listing["_meta"] = {"anthropic/alwaysLoad": True}
     return listing
 
@@ -398,5 +402,5 @@ def _success_result(outcome: ToolResult) -> JsonRpcMessage:
 
 
 def _error_result(text: str, code: str = "tool_failed") -> JsonRpcMessage:
-    """A refusal as the result of a tool, so that the model reads it and can do better."""
+    """Return an error as the result of a tool call, so that the model reads it and can react."""
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {"molecule/code": code}}

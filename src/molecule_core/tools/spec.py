@@ -1,6 +1,6 @@
-"""What a platform tool is. One spec says all about it: how it is called, what it takes and gives, what it is for.
+"""Specification of a platform tool: its call, arguments, result and purpose.
 
-Above: `tools/registry.py`, which declares each tool once; everything else that speaks of tools is made from there.
+Called by `tools/registry.py`, which declares each tool once.
 """
 
 from enum import Enum
@@ -14,27 +14,28 @@ from msgspec import UNSET, Struct, structs
 from molecule_core.common.text import truncate_line
 
 IDENTITY_ARGUMENT = "via_workspace"
-"""The argument that says as which of its workspaces an agent calls."""
+"""The argument that names the workspace to act as."""
 LEGACY_IDENTITY_ARGUMENT = "workspace_id"
-"""What four tools have called it since before there was a common name."""
+"""Its name in four tools that are older than the common name."""
 IDENTITY_ALIASES = ("source_workspace_id", "_as_workspace")
-"""Names under which older agents know that argument. Taken, and shown nowhere."""
+"""Names of that argument in older agents. Accepted, but not documented."""
 
 APPROVAL_ARGUMENT, APPROVAL_HEADER = "approval_id", "x-molecule-approval"
-"""The argument by which a call that a rule has stopped is made again once it is approved, and the header for it."""
+"""The argument, and the header, with which a call that a rule stopped is repeated once it is approved."""
 
 NO_ANSWER_CODE = "no_answer"
-"""The short name of what a tool says when the server did not answer: what has begun goes on there, and who waits for it
-asks again."""
+"""The error code for requests that the server did not answer. Work that has begun continues there; waiting callers
+retry."""
 
 TOOL_SECTIONS = ("a2a", "collab", "approvals", "inbox", "memory")
-# A refusal repeats no more of what a model wrote than the model needs to find its mistake.
+# Error messages quote at most this much of the model's input, enough to find the mistake.
 _MAX_QUOTED_LENGTH = 300
 
 
 class ToolError(Exception):
-    """A tool was refused. The text is for the model: what is wrong and what to do; `code` is the refusal's short name;
-    `passes`: whether it says nothing of what was asked, so that who waits for something asks again."""
+    """A rejected tool call. `text` is for the model: the error and what to do; `code` is the error code.
+
+    `is_transient`: the error is not about the call itself, so waiting callers retry."""
 
     def __init__(self, text: str, code: str = "tool_failed", *, is_transient: bool = False) -> None:
         self.text = text
@@ -44,7 +45,7 @@ class ToolError(Exception):
 
 
 def unknown_answer_error(detail: str) -> ToolError:
-    """The server answered, and nobody knows what that means."""
+    """Build the error for a response of an unknown shape."""
     return ToolError(
         f"the server answered something that this version does not know ({detail}). What was asked may have been done. "
         "Tell the person that agent and server differ in version.",
@@ -53,40 +54,41 @@ def unknown_answer_error(detail: str) -> ToolError:
 
 
 class BadArgumentsError(ToolError):
-    """The arguments of a call do not fit the tool."""
+    """The arguments of a call do not match the tool."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, "bad_arguments")
 
 
 class RouteCall(Struct, frozen=True):
-    """A route of the public API. `{workspace_id}` in its path is always the seat of the caller."""
+    """A route of the public API. `{workspace_id}` in its path is always the caller's workspace."""
 
     method: str
     path: str
     query: dict[str, str] = {}
-    """argument -> field of the query"""
+    """Argument -> query parameter."""
     path_arguments: dict[str, str] = {}
-    """argument -> another parameter of the path"""
+    """Argument -> other path parameter."""
     body: dict[str, str] = {}
-    """argument -> member of the body"""
+    """Argument -> member of the body."""
     workspace_member: str = ""
-    """The member of the body that names the caller's seat, for routes whose path does not."""
+    """The member of the body that names the caller's workspace, for routes without it in their path."""
     keyed: bool = False
-    """Whether the server acts once for all requests that carry the same Idempotency-Key."""
+    """Whether the server acts once for all requests with the same Idempotency-Key."""
     list_member: str = ""
-    """The member of the tool's result that holds the answer, where the route answers with a list."""
+    """The member of the tool's result that holds the response, for routes that return a list."""
 
 
 class LocalCall(Struct, frozen=True):
-    """A verb that takes more than one route, so that each host of the tools has its own way to do it."""
+    """An operation that takes more than one request, implemented by each host of the tools."""
 
     name: str
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True):
-    """What a host may tell people before it calls a tool. All four are always said: a missing one counts as the worse
-    answer."""
+    """Hints that a host may show people before a call.
+
+    All four are always set: hosts assume the worse value for a missing one."""
 
     read_only: bool
     destructive: bool
@@ -112,42 +114,44 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
     when_to_use: str
     """A paragraph."""
     arguments_type: type[Struct]
-    """The arguments: no others are taken, each has a description and bounds."""
+    """The arguments, each with a description and bounds; others are rejected."""
     result_type: type[Struct]
-    """The structured result, complete by itself: some hosts show a model nothing else."""
+    """The structured result. It is complete, since some hosts show a model nothing else."""
     call: RouteCall | LocalCall
     section: str
     annotations: ToolAnnotations
     cli: str | None
-    """The word of the command line for it; None: `molecule tool NAME` only."""
+    """Its command on the command line; None: only `molecule tool NAME`."""
     always_load: bool = False
-    """Whether a host that hides tools until a model searches for them must show this one."""
+    """Whether hosts that hide tools behind a search must always show this one."""
 
     @property
     def description(self) -> str:
-        """What a model reads of the tool before it calls it."""
+        """Return the description that a model reads before a call."""
         return f"{self.summary}\n\n{self.when_to_use}"
 
     @property
     def identity_argument(self) -> str | None:
-        """The argument that names the caller's seat; None if the tool is about all of the agent's seats."""
+        """Return the argument that names the caller's workspace.
+
+        None for tools about all of the agent's workspaces."""
         if IDENTITY_ARGUMENT in self.arguments_type.__struct_fields__:
             return IDENTITY_ARGUMENT
-        named = LEGACY_IDENTITY_ARGUMENT in self.arguments_type.__struct_fields__
-        return LEGACY_IDENTITY_ARGUMENT if named else None
+        has_legacy = LEGACY_IDENTITY_ARGUMENT in self.arguments_type.__struct_fields__
+        return LEGACY_IDENTITY_ARGUMENT if has_legacy else None
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
-        """The arguments as JSON Schema 2020-12, without references."""
+        """Return the arguments as JSON Schema 2020-12 without references."""
         return json_schema_of(self.arguments_type)
 
     @cached_property
     def output_schema(self) -> dict[str, Any]:
-        """The result as JSON Schema 2020-12, without references."""
+        """Return the result as JSON Schema 2020-12 without references."""
         return json_schema_of(self.result_type)
 
     def parse_arguments(self, provided: object) -> Struct:
-        """The arguments of a call; null counts as not given. Raises BadArguments."""
+        """Parse the arguments of a call; null members count as absent. Raises BadArgumentsError."""
         if provided is None:
             provided = {}
         if not isinstance(provided, dict):
@@ -170,54 +174,59 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
         return {**provided, self.identity_argument: ids.pop()} if ids else provided
 
     def _usage_text(self) -> str:
-        needed = ", ".join(self.input_schema.get("required", ())) or "nothing"
+        required = ", ".join(self.input_schema.get("required", ())) or "nothing"
         others = [name for name in self.input_schema["properties"] if name not in self.input_schema.get("required", ())]
-        more = f", and may be given {', '.join(others)}" if others else ""
-        return f"It needs {needed}{more}. Correct the arguments and call it again."
+        optional_text = f", and may be given {', '.join(others)}" if others else ""
+        return f"It needs {required}{optional_text}. Correct the arguments and call it again."
 
     def caller_workspace(self, arguments: Struct) -> str:
-        """The seat that a call names as the caller's; empty if it names none."""
+        """Return the workspace that the arguments name to act as, or an empty string."""
         return str(getattr(arguments, self.identity_argument)) if self.identity_argument else ""
 
     def to_request(self, workspace_id: str, arguments: Struct) -> ToolRequest:
-        """The request that this call is, from a seat. Only for a tool that is a route. Raises BadArguments."""
+        """Return the request of a call from a workspace.
+
+        Raises BadArgumentsError, or TypeError if the tool is not a route."""
         route = self.call
         if isinstance(route, LocalCall):
             raise TypeError(f"{self.name} is no route")
         provided = {name: value for name, value in structs.asdict(arguments).items() if value not in _OMITTED_VALUES}
         values = {name: provided[argument] for argument, name in route.path_arguments.items() if argument in provided}
         workspace_field = {route.workspace_member: workspace_id} if route.workspace_member else {}
-        sent = {name: provided[argument] for argument, name in route.body.items() if argument in provided}
+        body = {name: provided[argument] for argument, name in route.body.items() if argument in provided}
         return ToolRequest(
             route.method,
             _fill_path(route.path, {"workspace_id": workspace_id, **values}),
             {name: provided[argument] for argument, name in route.query.items() if argument in provided},
-            {**workspace_field, **sent} if route.body or route.workspace_member else None,
+            {**workspace_field, **body} if route.body or route.workspace_member else None,
         )
 
-    def convert_result(self, workspace_id: str, answer: Any) -> dict[str, Any]:
-        """What a route answered, in the shape that the tool promises. Raises ToolError if it is something else."""
+    def convert_result(self, workspace_id: str, response: Any) -> dict[str, Any]:
+        """Convert a route's response to the tool's result. Raises ToolError for an unknown shape."""
         if isinstance(self.call, RouteCall) and self.call.list_member:
-            answer = {self.call.list_member: answer}
-        if isinstance(answer, dict) and "workspace_id" in self.result_type.__struct_fields__:
-            answer = {"workspace_id": workspace_id, **answer}
+            response = {self.call.list_member: response}
+        if isinstance(response, dict) and "workspace_id" in self.result_type.__struct_fields__:
+            response = {"workspace_id": workspace_id, **response}
         try:
-            shaped: dict[str, Any] = msgspec.to_builtins(msgspec.convert(answer, self.result_type))
+            converted: dict[str, Any] = msgspec.to_builtins(msgspec.convert(response, self.result_type))
         except msgspec.ValidationError as error:
             detail = truncate_line(str(error), _MAX_QUOTED_LENGTH)
             raise ToolError(
-                f"{self.name}: the server answered something that this version does not know ({detail}). What was asked "
+                f"{self.name}: the server answered something that this version does not know ({detail}). What was "
+                "asked "
                 "may have been done. Tell the person that agent and server differ in version.",
                 "unknown_answer",
             ) from None
-        return shaped
+        return converted
 
 
 _OMITTED_VALUES: tuple[Any, ...] = (UNSET, "", [], {})
 
 
 def _fill_path(path: str, values: dict[str, Any]) -> str:
-    """A path with its parameters. Raises BadArguments if one is missing, or would lead somewhere else."""
+    """Fill in the parameters of a path.
+
+    Raises BadArgumentsError if one is missing or could change the path."""
     segments = []
     for segment in path.split("/"):
         name = segment.removeprefix("{").removesuffix("}")
@@ -232,35 +241,35 @@ def _fill_path(path: str, values: dict[str, Any]) -> str:
 
 
 def json_schema_of(shape: type[Struct]) -> dict[str, Any]:
-    """A shape as JSON Schema 2020-12 that stands alone: what is referred to stands where it is referred to from, and
-    titles, which repeat names, are left out. A shape that holds itself cannot be written so."""
+    """Return a type as self-contained JSON Schema 2020-12.
+
+    References are inlined, so recursive types are not supported. Titles are omitted, since they repeat names."""
     schema = msgspec.json.schema(shape)
-    parts = schema.pop("$defs", {})
-    inlined: dict[str, Any] = _inline_refs(schema, parts)
-    inlined.pop("description", None)  # of a tool, the description says it
+    definitions = schema.pop("$defs", {})
+    inlined: dict[str, Any] = _inline_refs(schema, definitions)
+    inlined.pop("description", None)  # the description of the tool covers it
     return inlined
 
 
-def _inline_refs(value: Any, parts: dict[str, Any]) -> Any:
+def _inline_refs(value: Any, definitions: dict[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_inline_refs(each, parts) for each in value]
+        return [_inline_refs(each, definitions) for each in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
-        target = parts[value["$ref"].removeprefix("#/$defs/")]
-        beside = {name: each for name, each in value.items() if name != "$ref"}
-        return _inline_refs({**target, **beside}, parts)
-    if "properties" in value:  # whose members may well be called `title`
-        named = {name: _inline_refs(each, parts) for name, each in value["properties"].items()}
+        target = definitions[value["$ref"].removeprefix("#/$defs/")]
+        siblings = {name: each for name, each in value.items() if name != "$ref"}
+        return _inline_refs({**target, **siblings}, definitions)
+    if "properties" in value:  # a property may itself be named `title`
+        properties = {name: _inline_refs(each, definitions) for name, each in value["properties"].items()}
         rest = {name: each for name, each in value.items() if name != "properties"}
-        return {**_inline_refs(rest, parts), "properties": named}
-    typed = {"type": "string"} if "enum" in value else {}  # some hosts take no choice without one
-    return {**typed, **{name: _inline_refs(each, parts) for name, each in value.items() if name != "title"}}
+        return {**_inline_refs(rest, definitions), "properties": properties}
+    type_member = {"type": "string"} if "enum" in value else {}  # some hosts reject an enum without a type
+    return {**type_member, **{name: _inline_refs(each, definitions) for name, each in value.items() if name != "title"}}
 
 
 class Runtime(Enum):
-    """A program that hosts agents, as far as it has its own way to call tools. The value is the pattern of a tool's
-    name."""
+    """A program that hosts agents. The value is its pattern for names of tools."""
 
     CLAUDE_CODE = "mcp__{server}__{tool}"
     CODEX = "mcp__{server}.{tool}"
@@ -271,7 +280,7 @@ class Runtime(Enum):
     """LangChain, OpenAI Agents, Pydantic AI, the command line."""
 
 
-# How the names begin that programs give themselves, and that workspaces have as their runtime.
+# Prefixes of the names that programs report and that workspaces have as their runtime.
 _RUNTIME_NAME_PREFIXES = (
     ("claude", Runtime.CLAUDE_CODE),
     ("codex", Runtime.CODEX),
@@ -282,15 +291,15 @@ _RUNTIME_NAME_PREFIXES = (
 
 
 def runtime_for_name(name: str) -> Runtime:
-    """How a program of this name calls tools; one that is not known calls them by their bare names."""
+    """Return the runtime for a program's name. Unknown programs use bare tool names."""
     lowered = name.lower()
     return next((runtime for start, runtime in _RUNTIME_NAME_PREFIXES if lowered.startswith(start)), Runtime.BARE)
 
 
 SERVER_NAME = "molecule"
-"""What our server is called in the configuration of a host, and so in the names of its tools."""
+"""The name of our server in a host's configuration, and so in its names of tools."""
 
 
 def tool_name(tool: str, runtime: Runtime = Runtime.BARE, server: str = SERVER_NAME) -> str:
-    """The name under which a runtime's model knows a tool."""
+    """Return the runtime's name for a tool."""
     return runtime.value.format(server=server, tool=tool)

@@ -1,1 +1,1 @@
-"""Shapes that the server and the agent's side both speak. Above: edges, client, agent. Below: the ground."""
+"""Data shapes and protocol helpers shared by the server, the agent and clients."""

@@ -1,7 +1,6 @@
-"""Approvals as requests of the server to clients of the app-server dialect: asked of persons who follow a tree, and
-answered through the REST route that decides, so that whoever comes first has decided.
+"""Sends approvals as server requests to app-server clients that follow a thread tree.
 
-Above: `api/app_server/websocket.py`. Below: the methods, which ask the app.
+Answers go through the REST route for decisions, so the first decision wins. Called by `api/app_server/websocket.py`.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,14 +27,14 @@ _DECISIONS = {"accept": "approve", "decline": "deny"}
 
 
 class _ApprovalPrompt(NamedTuple):
-    """What a client was shown."""
+    """Approval that a client was asked to decide."""
 
     request_id: str
     item: ApprovalItem
 
 
 class ApprovalPrompts:
-    """What one client was asked, and has not been told the end of."""
+    """Approval requests of one client that are not resolved yet."""
 
     def __init__(self, http_request: Request, methods: AppServerMethods, send: Callable[[Struct], None]) -> None:
         self._request = http_request
@@ -46,18 +45,18 @@ class ApprovalPrompts:
         self.can_decide = http_request.caller.kind is CredentialKind.PERSON and role_includes(
             http_request.caller.role, Role.OPERATOR
         )
-        """Whether the client is one who may decide at all."""
+        """Whether the client may decide approvals at all."""
 
     def add_threads(self, root_id: str, threads: Iterable[tuple[str, str]]) -> None:
-        """A followed tree has these threads, too, each with its workspace."""
+        """Add threads, each with its workspace, to a followed tree."""
         self._trees.setdefault(root_id, {}).update(threads)
 
     def remove_tree(self, root_id: str) -> None:
-        """The tree is not followed any more."""
+        """Stop following a tree."""
         self._trees.pop(root_id, None)
 
     async def prompt_pending(self) -> None:
-        """Asks what waits already."""
+        """Send the approvals that are pending already."""
         if not self.can_decide:
             return
         try:
@@ -67,7 +66,7 @@ class ApprovalPrompts:
             self._send_warning(None, error.fault.message, error.fault.data)
 
     def handle_event(self, event: str, payload: bytes) -> list[PendingNotification]:
-        """Something has happened to an approval: it is asked, or it is told that nothing is asked any more."""
+        """Send a new request for an approval, or return the notification that a request is resolved."""
         item = _ITEM_DECODER.decode(payload)
         if event in _PROMPT_EVENTS:
             self._prompt(item)
@@ -87,15 +86,17 @@ class ApprovalPrompts:
         )
 
     def _roots_of(self, item: ApprovalItem) -> list[str]:
-        """The followed trees in which an approval is asked. One that names its thread is theirs at once; of the others
-        that a workspace asks, those that it is a person's turn to decide."""
+        """Return the followed trees that an approval belongs to.
+
+        An approval with a thread belongs to the tree of that thread. One without belongs to all trees with a thread of
+        its workspace, while a person must decide it."""
         if item.thread_id is not None:
             return [root for root, threads in self._trees.items() if item.thread_id in threads]
         workspaces = ((root, threads.values()) for root, threads in self._trees.items() if item.for_person)
-        return [root for root, every in workspaces if item.workspace_id in every]
+        return [root for root, workspace_ids in workspaces if item.workspace_id in workspace_ids]
 
     async def handle_response(self, reply: ClientResponse) -> None:
-        """The client has answered. What decides nothing is said to it."""
+        """Decide an approval as answered by the client. Invalid and rejected answers are reported to it as warnings."""
         prompt = next((each for each in self._prompts.values() if each.request_id == reply.id), None)
         if prompt is None or reply.result is None:
             return

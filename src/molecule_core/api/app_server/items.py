@@ -1,7 +1,4 @@
-"""Threads and the lines of their logs, told in the dialect of app-servers: pure, and the same live and read later.
-
-Above: `api/app_server/websocket.py`, `api/app_server/methods.py`. Below: the shapes of the wire.
-"""
+"""Converts threads and their log entries to the app-server protocol. Pure; the same for live and stored entries."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -31,7 +28,7 @@ STARTED, COMPLETED = "item/started", "item/completed"
 
 
 class ThreadLogLine(NamedTuple):
-    """A line of a thread's log. `at`: milliseconds since 1970."""
+    """Entry of a thread log. `at`: milliseconds since 1970."""
 
     thread_id: str
     ordinal: int
@@ -41,26 +38,26 @@ class ThreadLogLine(NamedTuple):
 
     @property
     def item_id(self) -> str:
-        """What the line is called everywhere."""
+        """Return the item id of the entry."""
         return f"{self.thread_id}.{self.ordinal}"
 
     @classmethod
     def from_entry(cls, thread_id: str, item: log.EntryItem) -> "ThreadLogLine":
-        """A line of a thread as it is read."""
+        """Convert a stored entry."""
         return cls(
             thread_id, item.ordinal, item.turn_id, to_millis(item.at), log.decode_entry(bytes(item.entry).decode())
         )
 
 
 class PendingNotification(NamedTuple):
-    """A notification without its cursor."""
+    """Notification to which the connection adds the cursor."""
 
     method: str
     params: dict[str, Any]
 
 
 def to_millis(text: str) -> int:
-    """An RFC 3339 time as milliseconds since 1970."""
+    """Convert an RFC 3339 time to milliseconds since 1970."""
     return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -68,7 +65,7 @@ def to_millis(text: str) -> int:
 
 
 def thread_state(status: str, flags: list[log.ThreadFlag], *, idle: bool | None = None) -> app.AppThreadStatus:
-    """How a thread stands. `idle`: whether it has nothing to do; from its status alone, if that is not known."""
+    """Return the protocol's thread status. `idle` is derived from `status` if it is not known."""
     if status == "shutdown":
         return app.AppThreadStatus(type="notLoaded")
     is_idle = status in ("interrupted", "completed", "errored") if idle is None else idle
@@ -78,7 +75,7 @@ def thread_state(status: str, flags: list[log.ThreadFlag], *, idle: bool | None 
 
 
 def thread_shape(item: ThreadItem, turns: list[app.AppTurn] | None = None) -> app.AppThread:
-    """A thread as the dialect has it."""
+    """Convert a thread to the protocol's shape."""
     base = item.base
     return app.AppThread(
         id=item.thread_id,
@@ -111,7 +108,7 @@ def thread_shape(item: ThreadItem, turns: list[app.AppTurn] | None = None) -> ap
 
 
 class ItemBuilder:
-    """What is told of each line. It remembers, for each thread, the turn that runs and the calls that are open."""
+    """Builds the notifications of log entries. Tracks the running turn and the open calls of each thread."""
 
     def __init__(self) -> None:
         self._running_turns: dict[str, str] = {}
@@ -126,8 +123,10 @@ class ItemBuilder:
         }
 
     def needs_history(self, log_line: ThreadLogLine) -> bool:
-        """Whether what stands before this line has to be read to tell it: it ends what was begun before this began to
-        listen, or another life of an engine goes on with a turn."""
+        """Return whether earlier entries must be read first.
+
+        True if the entry ends something that began before this builder saw the thread, or if a new engine generation
+        continues a turn."""
         match log_line.entry:
             case log.TurnStartedEntry(generation=generation):
                 return generation > 1 and log_line.thread_id not in self._running_turns
@@ -139,7 +138,7 @@ class ItemBuilder:
                 return False
 
     def notifications_for(self, log_line: ThreadLogLine) -> list[PendingNotification]:
-        """The notifications of a line, in order."""
+        """Return the notifications of an entry, in order."""
         handler = self._handlers.get(type(log_line.entry))
         if handler is not None:
             return handler(log_line, log_line.entry)
@@ -159,7 +158,7 @@ class ItemBuilder:
         self._open_calls.pop(log_line.thread_id, None)
 
     def _turn_started(self, log_line: ThreadLogLine, entry: log.TurnStartedEntry) -> list[PendingNotification]:
-        """Told once, however many lives of engines run it."""
+        """Return the notification once per turn, whatever the number of engine generations that run it."""
         if self._running_turns.get(log_line.thread_id) == entry.turn_id:
             return []
         self._running_turns[log_line.thread_id] = entry.turn_id
@@ -180,7 +179,7 @@ class ItemBuilder:
         ]
 
     def _tool_called(self, log_line: ThreadLogLine, entry: log.ToolCallEntry) -> list[PendingNotification]:
-        # The call of a collaboration tool is an item of its own with that call's id; this is what the model said.
+        # A collaboration call is an item of its own under this call id; the item here is what the model wrote.
         name = log_line.item_id if entry.tool in _COLLAB_TOOL_NAMES else entry.call_id
         item = app.ToolCallItem(
             id=name, tool=entry.tool, arguments=entry.arguments, status="inProgress", started_at_ms=log_line.at
@@ -215,14 +214,15 @@ class ItemBuilder:
 
 
 def ended_turn(entry: log.TurnEndedEntry) -> app.AppTurn:
-    """A turn that is over."""
+    """Return an ended turn."""
     error = None if entry.error is None else {"message": entry.error, "codexErrorInfo": None}
     return app.AppTurn(id=entry.turn_id, status=entry.status, error=error, final=entry.final)
 
 
 def turns_from_lines(log_lines: list[ThreadLogLine]) -> list[app.AppTurn]:
-    """The turns of a stretch of a log with their items, as they stand at its end. What belongs to no turn is in one
-    whose id is null."""
+    """Build the turns of a section of a log, with their items, as of its end.
+
+    Entries without a turn are in a turn whose id is null."""
     builder, turns, items = ItemBuilder(), dict[str | None, app.AppTurn](), dict[str | None, dict[str, Any]]()
     for log_line in log_lines:
         for reported in builder.notifications_for(log_line):
@@ -238,7 +238,7 @@ def turns_from_lines(log_lines: list[ThreadLogLine]) -> list[app.AppTurn]:
 
 
 def _default_turn_status(turn_id: str | None) -> Any:
-    """How a turn stands of which no line says so."""
+    """Return the status of a turn without an entry about its status."""
     return "completed" if turn_id is None else "inProgress"
 
 
@@ -267,7 +267,7 @@ def _peer_item(name: str, entry: log.PeerMessageEntry) -> app.PeerItem:
     )
 
 
-# Lines that begin and end at once; what is not here is about the thread, and no item of a turn.
+# Entries that are complete at once. Entries missing here concern the thread and are no items of a turn.
 _ITEM_FACTORIES: dict[type, Callable[[str, Any], Any]] = {
     log.UserMessageEntry: lambda name, it: app.UserItem(id=name, content=[app.UserTextPart(it.text)], author=it.author),
     log.PeerMessageEntry: _peer_item,

@@ -1,8 +1,4 @@
-"""The methods of the app-server dialect. Each is a request of the REST routes, made in the client's name: the same
-guards, rates, decisions and refusals, and no second truth.
-
-Above: `api/app_server/websocket.py`. Below: the app, which answers.
-"""
+"""Methods of the app-server protocol. Each calls the REST routes as the client, with their guards and rate limits."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
@@ -25,7 +21,7 @@ from molecule_core.wire.schemas.threads import EntryPage, ThreadItem, ThreadPage
 
 T = TypeVar("T")
 InternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
-"""Makes a request in the name of a caller."""
+"""Makes an internal request as the caller of another one."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR, SERVER_BUSY = (
     -32700,
     -32600,
@@ -34,8 +30,8 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR, 
     -32603,
     -32001,
 )
-"""Codes of refusals: no JSON, not now, no such method, not these params, our mistake, ask again later."""
-# Of the client's own page, whose cookie lets in only requests that say so.
+"""JSON-RPC error codes."""
+# A session cookie is accepted only with the custom header that our own pages send.
 _SAME_ORIGIN_HEADERS = {b"x-molecule-client": b"appserver"}
 _REST_FIELD_NAMES = {
     "developer_instructions": "developer",
@@ -45,7 +41,7 @@ _REST_FIELD_NAMES = {
 
 
 class AppServerError(Exception):
-    """A request that is refused, as the dialect says it."""
+    """Rejected request, as an error of the protocol."""
 
     def __init__(self, fault: app.AppServerErrorBody) -> None:
         super().__init__(fault.message)
@@ -53,7 +49,7 @@ class AppServerError(Exception):
 
 
 class ClientRequest(NamedTuple):
-    """What a client asks. `id` is None for what wants no answer."""
+    """Request of a client. `id` is None for notifications."""
 
     id: int | str | None
     method: str
@@ -61,14 +57,14 @@ class ClientRequest(NamedTuple):
 
 
 class ClientResponse(NamedTuple):
-    """What a client answers to a request of ours. `result` is None if it does not."""
+    """Client's answer to a request of the server. `result` is None for errors."""
 
     id: Any
     result: Any
 
 
 class MethodResult(NamedTuple):
-    """What came of a request. `follows`, `leaves`: the tree that its client follows from now on, or does not."""
+    """Result of a method, and the tree that the client follows or stops following because of it."""
 
     result: Any
     followed_tree: str | None = None
@@ -76,7 +72,7 @@ class MethodResult(NamedTuple):
 
 
 def parse_client_message(data: bytes, limits: Limits) -> ClientRequest | ClientResponse:
-    """A request in a frame, or an answer. Raises Refused."""
+    """Parse a frame. Raises AppServerError."""
     try:
         value = strict_json.decode(data, max_depth=limits.json_depth)
     except MoleculeError as error:
@@ -85,19 +81,19 @@ def parse_client_message(data: bytes, limits: Limits) -> ClientRequest | ClientR
         ) from None
     if isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value):
         return ClientResponse(value.get("id"), value.get("result"))
-    name, method = (value.get("id"), value.get("method")) if isinstance(value, dict) else (None, None)
-    known = name is None or (isinstance(name, int | str) and not isinstance(name, bool))
-    if not isinstance(method, str) or not known:
+    id_, method = (value.get("id"), value.get("method")) if isinstance(value, dict) else (None, None)
+    is_valid_id = id_ is None or (isinstance(id_, int | str) and not isinstance(id_, bool))
+    if not isinstance(method, str) or not is_valid_id:
         raise AppServerError(
             app.AppServerErrorBody(
                 INVALID_REQUEST, "a request is an object with id (text or number), method and params"
             )
         )
-    return ClientRequest(name, method, value.get("params") or {})
+    return ClientRequest(id_, method, value.get("params") or {})
 
 
 def parse_params(params: Any, shape: type[T]) -> T:
-    """What a method takes. Raises Refused."""
+    """Decode the parameters of a method; null members count as missing. Raises AppServerError."""
     try:
         if isinstance(params, dict):
             params = {name: value for name, value in params.items() if value is not None}
@@ -109,7 +105,7 @@ def parse_params(params: Any, shape: type[T]) -> T:
 
 
 class AppServerMethods:
-    """All methods but `initialize`, which is about the connection."""
+    """All methods except `initialize`, which belongs to the connection."""
 
     def __init__(self, call_internally: InternalCall) -> None:
         self._call_internally = call_internally
@@ -129,36 +125,36 @@ class AppServerMethods:
             "turn/interrupt": (app.TurnInterruptParams, self._interrupt_turn),
         }
         self.following_methods = frozenset(("thread/start", "thread/resume", "thread/fork", "thread/subscribe"))
-        """Methods whose client follows a tree then."""
+        """Methods after which the client follows a tree."""
 
     async def call_method(self, http_request: Request, request: ClientRequest) -> MethodResult:
-        """What a request asks. Raises Refused."""
-        known = self._methods.get(request.method)
-        if known is None:
+        """Run a method. Raises AppServerError."""
+        method_entry = self._methods.get(request.method)
+        if method_entry is None:
             raise AppServerError(
                 app.AppServerErrorBody(
                     METHOD_NOT_FOUND, f"no such method; there are initialize, {', '.join(self._methods)}"
                 )
             )
-        shape, method_function = known
+        shape, method_function = method_entry
         return await method_function(http_request, parse_params(request.params, shape))
 
     async def tree_root_of(self, http_request: Request, thread_id: str) -> str:
-        """The tree of a thread that the caller may see. Raises Refused."""
+        """Return the root of a thread that the caller may see. Raises AppServerError."""
         return (await self._get_thread(http_request, thread_id)).root_id
 
     async def list_pending_approvals(self, http_request: Request) -> list[ApprovalItem]:
-        """Approvals that are not decided, oldest first. Raises Refused."""
-        found, after = list[ApprovalItem](), None
+        """Return the pending approvals, oldest first. Raises AppServerError."""
+        approvals, after = list[ApprovalItem](), None
         while True:
             page = await self._call_rest(http_request, ApprovalPage, "GET", "/approvals/pending", after=after)
-            found += page.approvals
+            approvals += page.approvals
             if page.reached_end or not page.approvals:
-                return found
+                return approvals
             after = page.approvals[-1].approval_id
 
     async def decide_approval(self, http_request: Request, item: ApprovalItem, body: dict[str, Any]) -> None:
-        """Decides about an approval. Raises Refused."""
+        """Decide an approval. Raises AppServerError."""
         path = f"/workspaces/{item.workspace_id}/approvals/{item.approval_id}/decide"
         await self._call_rest(http_request, ApprovalItem, "POST", path, body)
 
@@ -269,7 +265,7 @@ class AppServerMethods:
         )
         return MethodResult({})
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _call_rest(
         self,
@@ -291,7 +287,7 @@ class AppServerMethods:
 
 
 def response_fault(response: Response) -> app.AppServerErrorBody:
-    """A refusal of REST in the dialect."""
+    """Convert an error response of REST to an error of the protocol."""
     problem = msgspec.json.decode(response.body)
     code = {400: INVALID_PARAMS, 422: INVALID_PARAMS, 429: SERVER_BUSY, 503: SERVER_BUSY}.get(
         response.status, INVALID_REQUEST
@@ -304,7 +300,7 @@ def _thread_path(http_request: Request, thread_id: str) -> str:
 
 
 def _workspace_id(http_request: Request, workspace_id: str | None) -> str:
-    """The workspace that is meant: an agent's own, unless it names one."""
+    """Return the given workspace, or else the agent's own. Raises AppServerError."""
     if workspace_id is None and http_request.caller.kind is CredentialKind.WORKSPACE:
         workspace_id = http_request.caller.id
     if workspace_id is None:
@@ -315,14 +311,14 @@ def _workspace_id(http_request: Request, workspace_id: str | None) -> str:
 
 
 def _checked_path_id(http_request: Request, name: str, what: str) -> str:
-    """An id that may stand in a path. What cannot be one is not there."""
+    """Return an id that is safe in a path. Raises AppServerError (not found) for any other."""
     if not is_valid_client_id(name, http_request.limits.id_length):
         raise AppServerError(response_fault(error_response(NotFound(what=what))))
     return name
 
 
 def _credential_headers(http_request: Request) -> dict[bytes, bytes]:
-    """What the client was let in with, if that is not a token, which goes along by itself."""
+    """Return the headers that authenticate a session cookie. A bearer token is forwarded anyway."""
     if b"authorization" in http_request.headers:
         return {}
     page = {
@@ -332,7 +328,7 @@ def _credential_headers(http_request: Request) -> dict[bytes, bytes]:
 
 
 def _rest_body(params: Struct) -> dict[str, Any]:
-    """What was given, as REST calls it."""
+    """Return the given parameters under their REST names."""
     members = {
         name: getattr(params, name) for name in params.__struct_fields__ if name not in ("thread_id", "workspace_id")
     }
@@ -345,6 +341,6 @@ def _settings_of(item: ThreadItem) -> dict[str, Any]:
 
 
 def _thread_with_layers(thread: ThreadView) -> dict[str, Any]:
-    """A thread with all its instructions."""
+    """Return a thread with all its instructions."""
     layers = {"baseInstructions": thread.base_instructions, "layers": thread.layers}
     return {"thread": thread_shape(thread), **_settings_of(thread), **layers}

@@ -1,7 +1,7 @@
-"""Threads in the dialect of app-servers, over a WebSocket: `GET /threads/ws`. The live channel's frames are its source:
-the same audience, cursor, patience and ends, told in other words.
+"""Threads in the app-server protocol over a WebSocket: `GET /threads/ws`.
 
-Above: `api/threads/routes.py`. Below: `api/live/websocket.py`, `api/live/hub.py`; the methods are in `appserver_calls.py`.
+Translates the frames of a live channel, with its audience, cursor, timeouts and close codes. The methods are in
+`api/app_server/methods.py`.
 """
 
 import asyncio
@@ -51,16 +51,16 @@ from molecule_core.wire.schemas.live import PingFrame
 from molecule_core.wire.schemas.thread_log import ThreadStatusChangedPayload, decode_entry
 from molecule_core.wire.schemas.threads import ThreadItem
 
-# What clients hear of; all else that happens is not for this channel.
+# Events that are translated for clients; all others are dropped.
 _FORWARDED_EVENTS = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM")) | _APPROVALS
 _LARGE_ENTRY = b"null"
-# How the frame of an event begins, and no other.
+# Only event frames start like this.
 _EVENT_PREFIX = b'{"prev"'
 _log = logging.getLogger("molecule.live")
 
 
 class _LiveFrame(Struct):
-    """Any frame of the live channel, as far as it matters here."""
+    """Frame of the live channel, with the members used here."""
 
     event: str = ""
     type: str = ""
@@ -76,7 +76,7 @@ class _LiveFrame(Struct):
 
 
 class _ThreadItemPayload(Struct):
-    """A line of a thread's log in an event; `entry` is null if it is large."""
+    """Payload of `THREAD_ITEM`; `entry` is null if it is large."""
 
     thread_id: str
     root_id: str
@@ -90,7 +90,7 @@ _THREAD_DECODER, _STATUS_DECODER = msgspec.json.Decoder(ThreadItem), msgspec.jso
 
 
 class AppServerRoutes:
-    """The route of the dialect."""
+    """Handler of the WebSocket route."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class AppServerRoutes:
         self._org = org
 
     def routes(self) -> list[Route]:
-        """The row for the table."""
+        """Return the route."""
         summary = "Threads in the dialect of app-servers, over a WebSocket"
         return [
             Route(
@@ -123,7 +123,7 @@ class AppServerRoutes:
         ]
 
     async def open_socket(self, http_request: Request) -> Response:
-        """JSON-RPC without its version member, as docs/app-server.md has it. The admin names an organisation with
+        """Open a WebSocket for JSON-RPC without the version member (docs/app-server.md). The admin selects an org with
         `org_id`."""
         credential = self._authenticator.credential_hash(http_request.headers)
         return AppServerConnection(
@@ -132,7 +132,7 @@ class AppServerRoutes:
 
 
 class AppServerConnection(WebSocketConnection):
-    """One client. What the live channel tells it is queued, put into the dialect in order, and sent."""
+    """Connection of one client. Frames of the live channel are queued, translated in order and sent."""
 
     kind = "appserver"
     has_snapshot = False
@@ -146,7 +146,7 @@ class AppServerConnection(WebSocketConnection):
         methods: AppServerMethods,
         reader: ThreadReader,
     ) -> None:
-        """Answers the handshake. Raises WebSocketNeeded."""
+        """Prepare the handshake response. Raises WebSocketRequired."""
         super().__init__(live, http_request, org_id, credential)
         self._request = http_request
         self._methods = methods
@@ -157,7 +157,7 @@ class AppServerConnection(WebSocketConnection):
         self._translated_bytes = 0
         self._all_translated = asyncio.Event()
         self._all_translated.set()
-        # Nothing is told while a request decides what this client follows: so it hears all of what it has started.
+        # Held while a request changes the followed trees, so that the client gets all events of what it started.
         self._translate_lock = asyncio.Lock()
         self._pending_initialize: tuple[ClientRequest, asyncio.Future[bool]] | None = None
         self._is_initialized = False
@@ -170,7 +170,7 @@ class AppServerConnection(WebSocketConnection):
 
     @staticmethod
     def _max_message_bytes(limits: Limits) -> int:
-        return limits.body_bytes  # as much as a body of a request
+        return limits.body_bytes  # the same limit as for the body of a request
 
     def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         self._tasks = [
@@ -180,7 +180,7 @@ class AppServerConnection(WebSocketConnection):
         super()._take_over(transport, connections, data, rate)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Stop the tasks and remove the subscriber."""
         for task in self._tasks:
             task.cancel()
         super().connection_lost(exc)
@@ -197,7 +197,7 @@ class AppServerConnection(WebSocketConnection):
     # -- from the client -----------------------------------------------------------------------------------------------
 
     def _handle_message(self, data: bytes) -> None:
-        """A request is taken if there is room for it; what wants no answer asks nothing of us."""
+        """Queue a request, or reject it if the queue is full. Notifications of the client are ignored."""
         try:
             request = parse_client_message(data, self._request.limits)
         except AppServerError as error:
@@ -218,7 +218,7 @@ class AppServerConnection(WebSocketConnection):
             )
 
     async def _process_requests(self) -> None:
-        """One after the other, and none while the client does not read."""
+        """Process requests one at a time, and none while the client does not read."""
         while True:
             await super().wait_drained()
             request = await self._client_queue.get()
@@ -244,13 +244,13 @@ class AppServerConnection(WebSocketConnection):
             await self._call_method(request)
 
     async def _call_method(self, request: ClientRequest) -> None:
-        done = await self._methods.call_method(self._request, request)
-        if done.followed_tree is not None:
-            await self._follow_tree(done.followed_tree)
-        if done.unfollowed_tree is not None:
-            self._followed_trees.discard(done.unfollowed_tree)
-            self._approval_prompts.remove_tree(done.unfollowed_tree)
-        self._send_message(app.AppServerResponse(request.id, done.result))
+        result = await self._methods.call_method(self._request, request)
+        if result.followed_tree is not None:
+            await self._follow_tree(result.followed_tree)
+        if result.unfollowed_tree is not None:
+            self._followed_trees.discard(result.unfollowed_tree)
+            self._approval_prompts.remove_tree(result.unfollowed_tree)
+        self._send_message(app.AppServerResponse(request.id, result.result))
 
     async def _follow_tree(self, root_id: str) -> None:
         self._followed_trees.add(root_id)
@@ -267,7 +267,7 @@ class AppServerConnection(WebSocketConnection):
             )
 
     async def _initialize(self, request: ClientRequest) -> None:
-        """The answer comes from the live channel, which knows whether it can go on behind the cursor."""
+        """Ask the live channel to resume; the response follows when it has accepted or rejected the cursor."""
         if self._is_initialized:
             self._send_error(request, INVALID_REQUEST, "already initialized; open another connection to begin anew")
             return
@@ -279,28 +279,28 @@ class AppServerConnection(WebSocketConnection):
             await self._follow_tree(await self._methods.tree_root_of(self._request, each))
         opted_out = params.capabilities.get("optOutNotificationMethods") or []
         self._opted_out = frozenset(each for each in opted_out if isinstance(each, str))
-        answered = asyncio.get_running_loop().create_future()
-        self._pending_initialize = request, answered
+        accepted = asyncio.get_running_loop().create_future()
+        self._pending_initialize = request, accepted
         self.replace_work(partial(self._live.resume, self._subscriber, after, epoch))
-        if await answered:
+        if await accepted:
             await self._approval_prompts.prompt_pending()
 
     # -- from the live channel -----------------------------------------------------------------------------------------
 
     def encode_event(self, prev: int, event: EncodedEvent) -> bytes:
-        """A notice as the live channel frames it; nothing of what is not told here."""
+        """Encode an event as the live channel does; empty for events that are not translated."""
         return event.frame(prev) if event.name in _FORWARDED_EVENTS else b""
 
     def encode_control(self, frame: msgspec.Struct, _at: int) -> bytes:
-        """A frame that is no event."""
+        """Encode a control frame."""
         return msgspec.json.encode(frame)
 
     def encode_ping(self, sent: int) -> bytes:
-        """A sign of life."""
+        """Encode a keepalive."""
         return msgspec.json.encode(PingFrame(sent))
 
     def write(self, data: bytes) -> None:
-        """Keeps what there is to tell until its turn comes. Events before the client has begun are none of its."""
+        """Queue a frame for translation. Events before `initialize` are dropped."""
         if data and (
             self._is_initialized or self._pending_initialize is not None or not data.startswith(_EVENT_PREFIX)
         ):
@@ -309,15 +309,15 @@ class AppServerConnection(WebSocketConnection):
             self._all_translated.clear()
 
     def unread_bytes(self) -> int:
-        """Bytes that the client has not taken yet, or that are yet to be told to it."""
+        """Return the number of bytes that are not translated or not read yet."""
         return super().unread_bytes() + self._pending_bytes
 
     def delivered_bytes(self) -> int:
-        """Grows with what it has taken, and with what was told."""
+        """Return the number of bytes translated and read; used to detect progress."""
         return super().delivered_bytes() + self._translated_bytes
 
     async def wait_drained(self) -> None:
-        """Returns once all is told and the client has taken nearly all of it."""
+        """Wait until everything is translated and the client has read nearly all of it."""
         await self._all_translated.wait()
         await super().wait_drained()
 
@@ -355,24 +355,24 @@ class AppServerConnection(WebSocketConnection):
                 pass
 
     def _complete_initialize(self, at: int) -> None:
-        request, answered = self._pop_initialize()
+        request, accepted = self._pop_initialize()
         self._is_initialized = True
         outgoing = {"userAgent": "molecule", "orgId": self._subscriber.org_id, "cursor": self._cursor_at(at)}
         self._send_message(
             app.AppServerResponse(request.id, {**outgoing, "heartbeatSeconds": self._request.limits.live_seconds})
         )
-        answered.set_result(True)
+        accepted.set_result(True)
 
     def _reject_initialize(self, reason: str) -> None:
-        """It may try once more."""
-        request, answered = self._pop_initialize()
+        """Reject `initialize`; the client may send it again."""
+        request, accepted = self._pop_initialize()
         text = "it cannot go on behind this cursor: initialize without one, then thread/list has all threads"
         self._send_message(
             app.AppServerErrorResponse(
                 request.id, app.AppServerErrorBody(INVALID_REQUEST, text, {"code": "cursor_lost", "reason": reason})
             )
         )
-        answered.set_result(False)
+        accepted.set_result(False)
 
     def _pop_initialize(self) -> tuple[ClientRequest, "asyncio.Future[bool]"]:
         initialize, self._pending_initialize = self._pending_initialize, None
@@ -406,21 +406,23 @@ class AppServerConnection(WebSocketConnection):
         return self._item_builder.notifications_for(log_line)
 
     async def _load_line(self, payload: _ThreadItemPayload, at: str) -> ThreadLogLine | None:
-        """The line of an event; None if it was large, and retention has taken it since."""
+        """Return the entry of an event; None if it was too large for the event and has been pruned since."""
         if bytes(payload.entry) == _LARGE_ENTRY:
-            found = [each async for each in self._read_lines(payload.thread_id, payload.ordinal, 1)]
-            return found[0] if found else None
+            entries = [each async for each in self._read_lines(payload.thread_id, payload.ordinal, 1)]
+            return entries[0] if entries else None
         entry = decode_entry(bytes(payload.entry).decode())
         return ThreadLogLine(payload.thread_id, payload.ordinal, payload.turn_id, to_millis(at), entry)
 
     async def _read_lines(self, thread_id: str, upto: int, count: int) -> AsyncIterator[ThreadLogLine]:
-        """The last lines of a log up to an ordinal, of a thread that this client was told of, page by page."""
+        """Read the last `count` entries up to an ordinal, page by page.
+
+        No access check: the client has received an event of the thread."""
         thread, after = await self._reader.find_thread(thread_id), max(0, upto - count)
         while thread is not None and after < upto:
-            found = (await self._reader.entry_page(thread, after, upto - after)).items
-            for each in found:
+            entries = (await self._reader.entry_page(thread, after, upto - after)).items
+            for each in entries:
                 yield ThreadLogLine.from_entry(thread_id, each)
-            after = found[-1].ordinal if found else upto
+            after = entries[-1].ordinal if entries else upto
 
     # -- to the client -------------------------------------------------------------------------------------------------
 
@@ -441,7 +443,7 @@ class AppServerConnection(WebSocketConnection):
 
 
 def _parse_cursor(cursor: str | None) -> tuple[str | None, int | None]:
-    """(epoch, number) of a cursor. Raises Refused."""
+    """Return (epoch, number) of a cursor. Raises AppServerError."""
     if cursor is None:
         return None, None
     epoch, _, at = cursor.rpartition(":")

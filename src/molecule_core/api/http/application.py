@@ -1,6 +1,6 @@
-"""The application: guards in their order, then one handler, then one answer.
+"""Dispatches requests: guards in order, one handler, one response.
 
-Above: `api/http/connection.py`. Below: the routes.
+Called by `api/http/connection.py`; calls the handlers of the routes.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from molecule_core.common.metrics import RouteMeter
 
 _log = logging.getLogger("molecule.http")
 _access = logging.getLogger("molecule.access")
-# No header that decides something may stand twice: two readers could take different ones.
+# Headers that decide something must not be repeated: two parsers could pick different values.
 _UNAUTHENTICATED_ERRORS = (MissingCredential, InvalidCredential)
 _SINGLE_HEADERS = (
     *(b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie"),
@@ -42,7 +42,7 @@ _SINGLE_HEADERS = (
 
 
 class InternalRequest(NamedTuple):
-    """A request that is made inside the server. `path` is as in a request's target, without the query."""
+    """Request made inside the server. `path` has the form of a request target without its query."""
 
     method: str
     path: str
@@ -52,7 +52,7 @@ class InternalRequest(NamedTuple):
 
 
 class Application:
-    """Answers requests from the table of routes."""
+    """Dispatcher of requests to the handlers in the route table."""
 
     def __init__(
         self,
@@ -74,14 +74,14 @@ class Application:
         self._limits = limits
         self._access_log = access_log
         self.unrouted_meter = unrouted_meter
-        """Counts what is answered before its route is known."""
+        """Counts responses that were sent before the route was known."""
 
     def authorize(
         self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], client: ClientAddress
     ) -> Request:
-        """Guards a request before its body is read: host, route, size, credential, rate, reach. Raises a refusal.
+        """Check a request before its body is read: host, route, size, credential, rate, scope.
 
-        A credential that is not known yet is looked up in `respond`."""
+        A credential that is not cached is looked up in `dispatch`. Raises MoleculeError."""
         client.rate_status = None
         headers = dict(header_list)
         if len(headers) != len(header_list):
@@ -110,7 +110,7 @@ class Application:
         return request
 
     def _charge_rate(self, request: Request, caller: Caller) -> RateStatus:
-        """Takes a request from its sender's allowance. Raises RateLimited."""
+        """Charge a request to the rate limits of its caller. Raises RateLimited."""
         if caller is ANONYMOUS:
             logs_in = request.route.rate_class is RateClass.LOGIN
             return (
@@ -124,14 +124,14 @@ class Application:
         return rate_status
 
     def is_websocket_route(self, method: bytes, url: bytes) -> bool:
-        """Whether a request leads to a route that turns its connection into a WebSocket."""
+        """Return whether a request matches a route that upgrades to a WebSocket."""
         try:
             return self._routes.find(method.decode("ascii"), _split_target(url)[0])[0].upgrades
         except MoleculeError:
             return False
 
     def _to_origin_form(self, url: bytes) -> bytes:
-        """A target that names the host too, as a client of a proxy sends it, without that host, which must be ours."""
+        """Convert an absolute-form target, as sent to a proxy, to origin form. Its host must be one of ours."""
         try:
             parsed = httptools.parse_url(url)
         except httptools.HttpParserInvalidURLError:
@@ -142,7 +142,9 @@ class Application:
         return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
 
     def dispatch(self, request: Request, on_response: Callable[[Response], None]) -> "asyncio.Task[None] | None":
-        """Answers an admitted request, now or later: calls `done` once. Returns the task that works on it, if any."""
+        """Respond to an authorized request, now or later, by calling `on_response` once.
+
+        Returns the task that runs the handler, if there is one."""
         if request.maybe_caller is None:
             return asyncio.get_running_loop().create_task(self._authenticate_and_respond(request, on_response))
         try:
@@ -156,13 +158,15 @@ class Application:
             result.future.add_done_callback(lambda future: on_response(self._finish_deferred(result, future, request)))
         else:
             task = asyncio.get_running_loop().create_task(self._run_handler(result, request, on_response))
-            task.add_done_callback(lambda _task: result.close())  # whoever is cut before it begins leaves it unbegun
+            # A task that is cancelled before its first step never starts the coroutine.
+            task.add_done_callback(lambda _task: result.close())
             return task
         return None
 
     async def call_internally(self, outer_request: Request, internal_request: InternalRequest) -> Response:
-        """Answers a request that another one makes in the name of its caller: the same table and the same guards, taken
-        from the same allowance, counted in the same figures. Only the way over a socket is missing."""
+        """Respond to a request that another request makes in the name of its caller.
+
+        Routes, guards, rate limits and metrics are the same; only the socket is skipped."""
         began = self._clock.monotonic()
         try:
             route, params = self._routes.find(internal_request.method, unquote(internal_request.path, errors="strict"))
@@ -186,7 +190,7 @@ class Application:
         on_response(await self._run_authenticated(request))
 
     async def _run_authenticated(self, request: Request) -> Response:
-        """The answer to somebody who is yet to be known."""
+        """Return the response to a request whose caller is not known yet."""
         try:
             caller = await self._load_caller(request)
             request.rate_status = request.rate_status or self._charge_rate(request, caller)
@@ -200,7 +204,7 @@ class Application:
             return self._error_response(error, request)
 
     def _call_handler(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
-        """What the handler makes of a call; of one that may need leave, once that is sure to be given."""
+        """Call the handler, after the approval gate if the gate applies to the request."""
         crash_points.mark_reached("request.admitted")
         return (
             self._call_gated(request)
@@ -236,8 +240,10 @@ class Application:
         on_response(response)
 
     async def _finish(self, request: Request, handler_coroutine: Coroutine[Any, Any, Response]) -> Response:
-        """The answer; what was read, or has come while the request was held, is only for who may still have it. What
-        was taken is nowhere else: who took it was looked at before, and gets it whatever has happened since."""
+        """Await the response. Revalidate the caller if the response holds data that was read or awaited meanwhile.
+
+        A consumed result (`has_consumed_result`) exists nowhere else. It was revalidated before it was consumed, and is
+        delivered even if access has ended since."""
         response = await handler_coroutine
         if request.route.method == "GET" or (request.route.long_poll and not request.has_consumed_result):
             await self._authenticator.revalidate(request)
@@ -250,7 +256,7 @@ class Application:
             return self._error_response(error, request)
 
     def record_response(self, request: Request | None, status: int, seconds: float) -> None:
-        """Counts an answer, and logs it if that is wanted: never the target itself, which may hold anything."""
+        """Count a response and write the access log. The target is never logged: it may hold anything."""
         crash_points.mark_reached("request.answered")
         meter = self.unrouted_meter if request is None else request.route.meter
         meter.record_response(status, seconds)
@@ -266,7 +272,7 @@ class Application:
             _access.info("%s: %d", route_name, status, extra=extra)
 
     def _error_response(self, error: Exception, request: Request) -> Response:
-        """A refusal as an answer; a mistake of ours is logged under a reference, and only that leaves."""
+        """Return the response to an error. An internal error is logged with a reference; only the reference is sent."""
         if isinstance(error, MoleculeError):
             return error_response(error)
         reference = self._ids.new()
@@ -280,7 +286,7 @@ class Application:
 
 
 def _log_fields(request: Request) -> dict[str, str]:
-    """What a log says of a request."""
+    """Return the log fields of a request."""
     fields = {"route": f"{request.route.method} {request.route.path}"}
     if request.maybe_caller is not None:
         fields |= {"caller": request.maybe_caller.kind.value, "org": request.maybe_caller.org_id}
@@ -290,14 +296,14 @@ def _log_fields(request: Request) -> dict[str, str]:
 
 
 def error_response(error: MoleculeError, rate_status: RateStatus | None = None) -> Response:
-    """A refusal as an answer, and how its caller stands, if that is known."""
+    """Return the response to an error, with the caller's rate status if it is known."""
     response = Response(problem_body(error), error_mapping(error).status, tuple(problem_headers(error)))
     response.rate_status = error.details["rate_status"] if isinstance(error, RateLimited) else rate_status
     return response
 
 
 def _split_target(url: bytes) -> tuple[str, bytes]:
-    """(path, query string) of a request's target. Raises BadHttp."""
+    """Return (path, query string) of a request target. Raises BadHttp."""
     path, _, query = url.partition(b"?")
     query = query.partition(b"#")[0]
     try:

@@ -1,4 +1,4 @@
-"""Who calls, and may they? The guards that stand before every handler."""
+"""Authenticates and authorizes callers before a handler runs."""
 
 from collections.abc import Awaitable, Callable
 
@@ -24,14 +24,14 @@ from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import are_related
 
-# Spellings of the host header (ports, capitals) that are remembered as good, so that each is looked at once.
+# Accepted spellings of the Host header (ports, capitals), so that each one is checked only once.
 _MAX_KNOWN_HOSTS = 100
 ANONYMOUS = Caller(kind=CredentialKind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
-"""Stands in the place of a caller on public routes, which ask nothing of it."""
+"""Caller of public routes, which check nothing about it."""
 
 
 class Authenticator:
-    """Host, credential, role and reach, checked in this order. Other organisations' ids answer as unknown ones."""
+    """Guard that checks host, credential, role and scope in this order. Ids of other orgs read as unknown ids."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class Authenticator:
         approval_gate: ApprovalGate,
         catch_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`catch_up`: where other processes change the store too, brings memory up to date."""
+        """Create the guard. `catch_up` applies changes by other processes of the same store; None if there are none."""
         self._access = access
         self._org = org
         self._hosts = hosts
         self._cookie = cookie.encode() + b"="
         self._catch_up = catch_up
         self.approval_gate = approval_gate
-        """What must be approved before it is done."""
+        """Decides which requests need an approval first."""
         self._known_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes) -> None:
-        """Refuses a name this server does not answer for: a page elsewhere may have pointed its own name at us."""
+        """Reject host names that are not ours (DNS rebinding: a page may point its own name at this server)."""
         if host in self._known_hosts:
             return
         text = host.decode("latin-1").lower()
@@ -63,12 +63,12 @@ class Authenticator:
             self._known_hosts.add(host)
 
     def _is_own_host(self, host: str) -> bool:
-        """Whether a host name, with or without a port, is one of this server's."""
+        """Return whether a host name, with or without a port, is one of this server's."""
         head, _, port = host.rpartition(":")
         return (head if port.isascii() and port.isdigit() else host) in self._hosts
 
     def check_origin(self, headers: dict[bytes, bytes]) -> None:
-        """Refuses what a page of another host sends, whatever credential it has got hold of. Raises CrossOrigin."""
+        """Reject requests of other hosts' pages, even with a valid credential. Raises CrossOrigin."""
         origin = headers.get(b"origin")
         if origin is None:
             return
@@ -77,13 +77,13 @@ class Authenticator:
             raise CrossOrigin
 
     def cached_caller(self, headers: dict[bytes, bytes], route: Route) -> Caller | None:
-        """Whose credential it is, if it was looked up before. Raises 401 errors and CrossOrigin."""
+        """Return the owner of the credential if it is cached. Raises 401 errors and CrossOrigin."""
         if not route.access.kinds:
             return ANONYMOUS
         return self._access.cached_caller(self._credential_of(headers, route))
 
     async def load_caller(self, headers: dict[bytes, bytes], route: Route) -> Caller:
-        """Whose credential it is, by a look into the store. Raises 401 errors and CrossOrigin."""
+        """Return the owner of the credential, read from the store. Raises 401 errors and CrossOrigin."""
         if not route.access.kinds:
             return ANONYMOUS
         caller = await self._access.resolve_caller(self._credential_of(headers, route))
@@ -94,8 +94,10 @@ class Authenticator:
         return caller
 
     def try_authorize(self, request: Request, caller: Caller) -> None:
-        """Lets a caller in as `place` does, but leaves one out for now who asks for what another process may just have
-        made: `identify` looks again."""
+        """Authorize a caller without waiting. Raises what `bind_caller` raises.
+
+        If the target is not found but may just have been created by another process, the caller stays unset, and
+        `authorize` checks again."""
         try:
             self.bind_caller(request, caller)
         except NotFound:
@@ -103,7 +105,7 @@ class Authenticator:
                 raise
 
     async def authorize(self, request: Request, caller: Caller) -> None:
-        """Lets a caller in. Another process may just have made what is not found."""
+        """Authorize a caller. If the target is not found, catch up with the other processes and check again."""
         try:
             self.bind_caller(request, caller)
         except NotFound:
@@ -113,19 +115,19 @@ class Authenticator:
             self.bind_caller(request, caller)
 
     def _is_caller_cached(self, caller: Caller) -> bool:
-        """Whether the caller's own place is in memory."""
+        """Return whether the caller's own workspace or org is in memory."""
         if caller.kind is CredentialKind.WORKSPACE:
             return self._org.workspace(caller.id) is not None
         return caller.kind is CredentialKind.ADMIN or self._org.find_org(caller.org_id) is not None
 
     def _credential_of(self, headers: dict[bytes, bytes], route: Route) -> str:
-        """The credential: a bearer token, or the cookie of a person's session, which only our own page may use."""
+        """Return the credential: a bearer token, or the session cookie, which only our own pages may use."""
         if b"authorization" in headers:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() != b"bearer" or not token:
                 raise MissingCredential
             text = token.decode("latin-1").strip()
-            if token_prefix(text) == SESSION_PREFIX:  # in the cookie it is guarded against other pages, here it is not
+            if token_prefix(text) == SESSION_PREFIX:  # only in the cookie is it protected against other pages
                 raise InvalidCredential
             return text
         session = self.session_token(headers)
@@ -136,14 +138,14 @@ class Authenticator:
         return session
 
     def session_token(self, headers: dict[bytes, bytes]) -> str | None:
-        """The token of the session cookie, if one was sent."""
+        """Return the token of the session cookie, if one was sent."""
         for pair in headers.get(b"cookie", b"").split(b";"):
             if pair.strip().startswith(self._cookie):
                 return pair.strip()[len(self._cookie) :].decode("latin-1")
         return None
 
     def bind_caller(self, request: Request, caller: Caller) -> None:
-        """Lets a caller in: the call then says who it is, and about which workspace. Raises 403, 404 and 410 errors."""
+        """Check a caller, then set caller and workspace of the request. Raises 403, 404 and 410 errors."""
         if caller is not ANONYMOUS:
             _check_policy(caller, request.headers, request.route.access)
         request.maybe_workspace = self.resolve_workspace(caller, request.route, request.path_params)
@@ -151,15 +153,16 @@ class Authenticator:
         request.credential_changes = self._access.invalidation_count
 
     async def revalidate(self, request: Request) -> None:
-        """Before something that was read over a while is handed over: whoever asked for it may still have it.
+        """Check again, before a response that took a while, that its caller still has access.
 
-        Raises InvalidCredential, RoleTooLow."""
+        Raises InvalidCredential, InsufficientRole."""
         if request.credential_changes != self._access.invalidation_count and request.route.access.kinds:
             await self.load_caller(request.headers, request.route)
 
     def resolve_workspace(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
-        """The workspace that the path names, if this caller may reach it; None, if it names none. What was removed
-        reaches nothing. Raises NotFound, WorkspaceRemoved."""
+        """Return the workspace named in the path, or None if the path names none.
+
+        Raises NotFound if it is unknown or out of scope, WorkspaceRemoved if it or the caller's own was removed."""
         if "org_id" in params and (
             self._org.find_org(params["org_id"]) is None or not _is_in_org(caller, params["org_id"])
         ):
@@ -174,7 +177,7 @@ class Authenticator:
     def workspace_in_scope(
         self, caller: Caller, workspace_id: str, scope: WorkspaceScope, *, allow_removed: bool = False
     ) -> Workspace:
-        """A workspace, if this caller may reach it."""
+        """Return a workspace that is in the caller's scope. Raises NotFound, WorkspaceRemoved."""
         workspace = self._org.workspace(workspace_id)
         if workspace is None or not _is_in_org(caller, workspace.org_id):  # control: unknown-workspace
             raise NotFound(what="workspace")
@@ -185,8 +188,9 @@ class Authenticator:
         return workspace
 
     def _check_peer_scope(self, caller: Caller, workspace: Workspace, scope: WorkspaceScope) -> None:
-        """A workspace token and another workspace: only peers, and only where the route reaches that far. (That a
-        living workspace of one's own organisation is out of reach is said by the writer, as 403.)"""
+        """Check that a workspace token may access another workspace: peers only, and only on routes with that scope.
+
+        An existing workspace of the same org that is no peer passes here; the writer rejects it with 403."""
         own = self._org.workspace(caller.id)
         if scope is WorkspaceScope.OWN or own is None:  # control: own-reach
             raise NotFound(what="workspace")
@@ -195,7 +199,7 @@ class Authenticator:
             raise NotFound(what="workspace")
 
     def credential_hash(self, headers: dict[bytes, bytes]) -> str:
-        """What the credential of a request that was let in is known by here."""
+        """Return the hash of the credential of an authorized request."""
         if b"authorization" in headers:
             return hash_token(headers[b"authorization"].partition(b" ")[2].decode("latin-1").strip())
         return hash_token(self.session_token(headers) or "")
@@ -211,10 +215,10 @@ def _is_in_org(caller: Caller, org_id: str) -> bool:
 
 
 def check_same_origin(headers: dict[bytes, bytes], *, upgrade: bool = False) -> None:
-    """A browser sends cookies along for any page; only ours may act with them. Raises CrossOrigin.
+    """Check that a request with a cookie comes from our own page, since browsers send cookies for any page.
 
-    Pages cannot choose the Origin header, and none but our own may send X-Molecule-Client. An upgrade to a WebSocket
-    carries no header of the page's choice, so there the origin must be told."""
+    Pages cannot choose the Origin header, and only our own may send X-Molecule-Client. A WebSocket upgrade cannot carry
+    a custom header, so there the Origin header is required. Raises CrossOrigin."""
     origin, host = headers.get(b"origin"), headers.get(b"host", b"").lower()
     own = origin is not None and origin.lower() in (b"http://" + host, b"https://" + host)
     if not own and (origin is not None or upgrade):  # control: request-origin
@@ -224,8 +228,9 @@ def check_same_origin(headers: dict[bytes, bytes], *, upgrade: bool = False) -> 
 
 
 def _check_policy(caller: Caller, headers: dict[bytes, bytes], policy: AccessPolicy) -> None:
-    """Refuses a caller whom a route does not take. X-Workspace-ID proves nothing; one that disagrees with the
-    credential is a mistake or an attack."""
+    """Reject a caller that the route does not accept.
+
+    X-Workspace-ID proves nothing, but a value that contradicts the credential is a mistake or an attack."""
     claimed = headers.get(b"x-workspace-id")
     if claimed is not None and (
         caller.kind is not CredentialKind.WORKSPACE or claimed.decode("latin-1").strip() != caller.id

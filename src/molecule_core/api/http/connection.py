@@ -1,11 +1,11 @@
-"""The HTTP connection: llhttp parses, one write answers.
+"""HTTP/1.1 connection: llhttp parses, each response is one write.
 
-A request is read whole (a route that `streams` reads its body itself, piece by piece) and handed to the application
-without an ASGI scope, messages or, on the hot path, a task: that is what makes a durable message affordable
-(docs/decisions/0004 has the figures). Bounded here: headers in size and time, bodies in size and time, idle connections
-and unread answers in time, pipelined requests in number. One timer a connection, none a request.
+A request is read completely (routes with `streams_body` read their body in chunks) and passed to the application
+without an ASGI scope, messages or, on the hot path, a task; docs/decisions/0004 has the measurements. Bounded here:
+headers and bodies in size and time, idle connections and unread responses in time, pipelined requests in number.
+There is one timer per connection, none per request.
 
-Above: the listener, the socket. Below: `api/http/application.py`.
+Called by the listener; calls `api/http/application.py`.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from molecule_core.api.http.routing import ConnectionUpgrade, Response
 from molecule_core.common import errors
 from molecule_core.common.limits import Limits
 
-# What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
+# Data after a rejection is discarded for this long, so that the client gets to read the rejection.
 _LINGER_SECONDS = 2.0
-# More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
+# Above this many unanswered requests, reading pauses until the client has received some responses.
 _MAX_PIPELINED = 16
 _IDLE, _HEAD, _BODY, _BUSY = range(4)
 
 
 class Connection(asyncio.Protocol):
-    """One client."""
+    """Server side of one client connection."""
 
     def __init__(self, application: Application, limits: Limits, registry: ConnectionRegistry) -> None:
         self.application = application
@@ -56,10 +56,10 @@ class Connection(asyncio.Protocol):
         self._write_backlog: WriteBacklog | None = None
         self._deadline = Deadline(asyncio.get_running_loop(), self._on_deadline)
 
-    # -- the transport's side ------------------------------------------------------------------------------------------
+    # -- transport callbacks -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """Register the connection, or reject it if there are too many."""
         self._transport = cast(asyncio.Transport, transport)
         self._client = ClientAddress(transport.get_extra_info("peername"), self.application.rate_limiter)
         self._registry.connections.add(self)
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
             self._close_with_error(errors.ServerBusy())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went: what works on its answers may stop; what was accepted stays accepted."""
+        """Cancel the running handlers. What they have committed stays committed."""
         self._registry.connections.discard(self)
         self._closing = True
         self._deadline.stop()
@@ -77,14 +77,14 @@ class Connection(asyncio.Protocol):
         self._queue.clear()
 
     def pause_writing(self) -> None:
-        """The client reads slowly: take no more of its requests, and make no more answers."""
+        """Stop reading requests and starting handlers while the client reads slowly."""
         self._transport.pause_reading()
         self._write_backlog = WriteBacklog(self._transport)
         self._deadline.restart()
         self._arm_deadline()
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Go on once the client has read."""
         self._write_backlog = None
         if not self._transport.is_closing():
             if len(self._queue) <= _MAX_PIPELINED:
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
             self._process_queue()
 
     def shutdown(self) -> None:
-        """The server stops: whoever waits for nothing is let go, the others after their answer."""
+        """Close the connection at once if it is idle, otherwise after its last response."""
         self._closing = True
         for cycle in self._queue:
             cycle.keep_alive = False
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Parse received bytes."""
         if self._upgrading:
             self._buffer_upgrade_data(data)
             return
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
             )
             return
         if self._stage == _HEAD:
-            # The parser keeps a line to itself until it ends, so what came is counted here too.
+            # The parser buffers an incomplete line itself, so its bytes are counted here too.
             self._unparsed_bytes = self._unparsed_bytes + len(data) if in_head else 0
             if self._unparsed_bytes > self.limits.header_bytes:
                 self._protocol_error(errors.HeadersTooLarge(limit=self.limits.header_bytes))
@@ -134,17 +134,18 @@ class Connection(asyncio.Protocol):
             (self._buffer_upgrade_data if self._upgrading else self._serve_without_upgrade)(data[upgrade.args[0] :])
 
     def _buffer_upgrade_data(self, data: bytes) -> None:
-        """What a client says before its WebSocket has been opened waits for that; it has no reason to say much."""
+        """Buffer bytes that arrive before the WebSocket is open, at most `frame_bytes`."""
         if data:
             self._upgrade_buffer.append(data)
             if sum(map(len, self._upgrade_buffer)) > self.limits.frame_bytes:
                 self._transport.abort()
 
     def _serve_without_upgrade(self, rest: bytes) -> None:
-        """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
-        curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
+        """Parse the same request again without its upgrade offer.
+
+        Java's client and curl --http2 offer h2c with every first request; uvicorn 0.54 loses its body."""
         method, version = self._parser.get_method(), self._parser.get_http_version()
-        if method == b"CONNECT":  # asks for a tunnel, and would do so again
+        if method == b"CONNECT":  # a tunnel: a second parse would end here again
             self._protocol_error(errors.BadHttp())
             return
         head = head_without_upgrade(method, self._url, version, self._headers)
@@ -153,13 +154,13 @@ class Connection(asyncio.Protocol):
         self._feed(head + rest)
 
     def _protocol_error(self, error: errors.MoleculeError) -> None:
-        """What comes now cannot be understood; what came before is still answered."""
+        """Reject unparsable input after the requests before it have been answered."""
         is_half = self._current is not None and not self._current.is_answered and self._queue[-1] is self._current
         unfinished = self._queue.pop() if is_half else None
         self._discarding = True
         if self._queue:
             self._current = None
-            if self._queue[-1].keep_alive:  # nobody answers what comes behind a wish to close
+            if self._queue[-1].keep_alive:  # after `Connection: close` nothing more is answered
                 error_cycle = RequestCycle(self._client, keep_alive=False)
                 error_cycle.rejection, error_cycle.is_complete = error_response(error), True
                 self._queue.append(error_cycle)
@@ -169,37 +170,37 @@ class Connection(asyncio.Protocol):
         self._close_with_error(error, linger=True)
 
     def _discard(self, size: int) -> None:
-        """What nobody reads any more is thrown away, up to a bound."""
+        """Discard unneeded input; abort the connection past `refused_bytes`."""
         self._discarded_bytes += size
         if self._discarded_bytes > self.limits.refused_bytes:  # control: refused-body-limit
             self._transport.abort()
 
-    # -- what the parser finds -----------------------------------------------------------------------------------------
+    # -- parser callbacks ----------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """A request starts."""
+        """Start a request."""
         self._url = b""
         self._headers = []
         self._head_size = 0
         self._enter_stage(_HEAD)
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the request's target."""
+        """Append a part of the request target."""
         self._url += url
         self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """Append a header. Raises ValueError if the headers are too large."""
         self._count_head(len(name) + len(value))
         self._headers.append((name.lower(), value))
 
     def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > self.limits.header_bytes:
-            raise ValueError("the headers are too large")  # the parser stops, and data_received says so
+            raise ValueError("the headers are too large")  # stops the parser; `data_received` then rejects the request
 
     def on_headers_complete(self) -> None:
-        """Who is it, and may they? Said before a byte of the body is kept."""
+        """Authorize the request, before any of its body is buffered."""
         if self._parser.should_upgrade():
             is_websocket = offers_websocket(self._headers) and self.application.is_websocket_route(
                 self._parser.get_method(), self._url
@@ -227,7 +228,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """Append a part of the body."""
         cycle = self._current
         if cycle is None:
             return
@@ -242,12 +243,12 @@ class Connection(asyncio.Protocol):
             cycle.body.append(body)
         else:
             cycle.body_stream.feed(body)
-            # A file may take longer than a message, but each part of it that is as large as one no longer.
+            # An upload may take longer than a message, but each `body_bytes` of it must arrive within the body timeout.
             if cycle.body_size % self.limits.body_bytes < len(body):
                 self._deadline.restart()
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Complete the request."""
         if self._upgrade_ignored:
             return
         cycle, self._current = self._current, None
@@ -265,16 +266,16 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         self._process_queue()
 
-    # -- answers -------------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------------
 
     def _reject(self, cycle: RequestCycle, error: errors.MoleculeError) -> None:
-        """Settles an exchange before its handler is asked; the answer leaves when it is its turn."""
+        """Reject a request before its handler runs. The response is sent in its turn."""
         cycle.rejection = error_response(error, self._client.rate_status)
         if self._queue[0] is cycle:
             self._write_response(cycle, cycle.rejection)
 
     def _process_queue(self) -> None:
-        """Answers what is whole, in the order it came. (A loop, not a chain of calls: thousands may be waiting.)"""
+        """Handle complete requests in order. A loop, not recursion: thousands may be pending."""
         if self._is_processing:
             return
         self._is_processing = True
@@ -292,7 +293,7 @@ class Connection(asyncio.Protocol):
         if cycle.rejection is not None or cycle.request is None:
             self._write_response(cycle, cycle.rejection or error_response(errors.BadHttp()))
             return
-        cycle.request.body = b"".join(cycle.body)  # of one piece, that piece
+        cycle.request.body = b"".join(cycle.body)  # no copy if there is only one part
         task = self.application.dispatch(cycle.request, lambda response: self._write_response(cycle, response))
         if task is not None and not cycle.is_answered:
             cycle.task = task
@@ -300,7 +301,7 @@ class Connection(asyncio.Protocol):
             task.add_done_callback(self._registry.tasks.discard)
 
     def _write_response(self, cycle: RequestCycle, response: Response) -> None:
-        """Sends an answer in one piece."""
+        """Send a response in one write."""
         cycle.is_answered = True
         if cycle.body_stream is not None:
             cycle.body_stream.close()
@@ -319,14 +320,14 @@ class Connection(asyncio.Protocol):
             self._finish_cycle(cycle)
 
     def _finish_cycle(self, cycle: RequestCycle) -> None:
-        """The answer is out and the request is in: on to the next one."""
+        """Continue with the next request, or close the connection."""
         if cycle.keep_alive:
             self._process_queue()
         else:
             self._transport.close()
 
     def _upgrade(self, upgrade_to: ConnectionUpgrade, rate: bytes) -> None:
-        """From here on another protocol speaks on this connection."""
+        """Pass the connection on to another protocol."""
         self._deadline.stop()
         self._registry.connections.discard(self)
         self._queue.clear()
@@ -350,8 +351,9 @@ class Connection(asyncio.Protocol):
         return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
 
     def _on_deadline(self) -> None:
-        """Late, or only early for the stage that came since? A request that is being answered has no deadline here, and
-        a client whom we keep waiting is not slow."""
+        """Close the connection if the deadline of its current stage has passed, otherwise arm the timer again.
+
+        A request being handled has no deadline here, and time that the client waits for the server does not count."""
         if self._stage == _BUSY and self._write_backlog is None:
             return
         if self._write_backlog is not None and self._deadline.has_passed(self._stage_seconds()):
@@ -371,8 +373,9 @@ class Connection(asyncio.Protocol):
             self._close_with_error(errors.BodyTimeout(seconds=self.limits.body_seconds))
 
     def _close_with_error(self, error: errors.MoleculeError, *, linger: bool = False) -> None:
-        """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
-        sending, once it has had time to read why (closing earlier would take the refusal from it)."""
+        """Send an error, unless a response has been sent or is in progress, and close the connection.
+
+        `linger`: the client is still sending; an immediate close would keep it from reading the error."""
         cycle = self._current or (self._queue[0] if self._queue else RequestCycle(self._client, keep_alive=False))
         cycle.abandon()
         is_answered = cycle.is_answered or cycle.is_complete or len(self._queue) > 1

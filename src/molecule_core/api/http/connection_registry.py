@@ -1,8 +1,4 @@
-"""All who are connected to one server at this moment: how many they are, when the last one has gone, and the date that
-the heads of their answers carry.
-
-Above: `api/http/connection.py`, the listener. Below: the clock.
-"""
+"""Tracks the open connections of a server, signals when the last one has closed, and caches the Date header."""
 
 import asyncio
 import time
@@ -16,33 +12,33 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class NotifyingSet(set[Any]):
-    """A set that says so when one has gone."""
+    """Set that calls back after each removal."""
 
     def __init__(self, on_removed: Callable[[], None]) -> None:
         super().__init__()
         self._on_removed = on_removed
 
     def discard(self, member: Any, /) -> None:
-        """Lets one go, if it is there."""
+        """Remove a member, if present."""
         super().discard(member)
         self._on_removed()
 
 
 class OpenConnections(NotifyingSet):
-    """Those who are connected. Once the end has begun, whoever comes still is told of it as all others were."""
+    """Open connections. A connection added during shutdown is shut down at once."""
 
     def __init__(self, on_removed: Callable[[], None]) -> None:
         super().__init__(on_removed)
         self._is_shutting_down = False
 
     def add(self, member: Any, /) -> None:
-        """Takes one in."""
+        """Add a connection."""
         super().add(member)
-        if self._is_shutting_down:  # not at once: it has only begun to connect, or to be taken over by another protocol
+        if self._is_shutting_down:  # deferred: it is only being set up, or passed to another protocol
             asyncio.get_running_loop().call_soon(self._shut_down, member)
 
     def shut_down_all(self) -> None:
-        """The server stops: everybody is told."""
+        """Shut down all connections."""
         self._is_shutting_down = True
         for each in list(self):
             each.shutdown()
@@ -53,7 +49,7 @@ class OpenConnections(NotifyingSet):
 
 
 class ConnectionRegistry:
-    """The connections of one server, and the tasks that work on answers to them."""
+    """Open connections of a server, and the tasks that run their handlers."""
 
     def __init__(self, clock: Clock) -> None:
         self.connections = OpenConnections(self._on_removed)
@@ -64,7 +60,7 @@ class ConnectionRegistry:
         self._empty_future: asyncio.Future[None] | None = None
 
     def date_header(self) -> bytes:
-        """The line of a head that says when it was written (RFC 9110, 6.6.1)."""
+        """Return the Date header line (RFC 9110, 6.6.1)."""
         second = self._clock.now() // SECOND
         if second != self._second:
             self._second = second
@@ -72,7 +68,7 @@ class ConnectionRegistry:
         return self._date
 
     async def wait_until_empty(self) -> None:
-        """Returns once nobody is connected and nobody works on an answer. One may wait for it at a time."""
+        """Wait until no connection and no task is left. Only one caller may wait at a time."""
         if self.connections or self.tasks:
             self._empty_future = asyncio.get_running_loop().create_future()
             await self._empty_future
@@ -84,7 +80,7 @@ class ConnectionRegistry:
 
 
 def format_http_date(second: int) -> bytes:
-    """Seconds since 1970 as HTTP writes a date, in English wherever the machine stands."""
+    """Format seconds since 1970 as an HTTP date, in English whatever the locale."""
     at = time.gmtime(second)
     day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
     return b"%b, %02d %b %04d %02d:%02d:%02d GMT" % (

@@ -1,21 +1,18 @@
-"""The one timer of a connection: it rings no later than the deadline of the stage that the connection is in. And what
-its client leaves unread meanwhile.
-
-Above: `api/http/connection.py`. Below: the event loop.
-"""
+"""Deadline timer of a connection, and the detection of clients that stop reading."""
 
 import asyncio
 from collections.abc import Callable
 
-# Long enough that the loop reads once before it is over.
+# Long enough for the event loop to read the socket once.
 _READ_GRACE_SECONDS = 0.001
 
 
 class Deadline:
-    """Counts from the last `begin`. Ringing may be early for a stage that has begun since: who is called looks.
+    """Single timer, counted from the last `restart`.
 
-    Nobody is late whose bytes lie here unread. A loop that was held up (by a disk, say) looks at its timers first, so a
-    timer that rings lets it read before anybody is called."""
+    It may fire early for a stage that began since, so `on_due` must check `has_passed`. Bytes that have arrived but are
+    still unread count as in time: an event loop that was blocked (by a disk, say) runs its timers first, so a due timer
+    lets the loop read once before it calls `on_due`."""
 
     __slots__ = ("_due", "_loop", "_on_due", "_since", "_timer")
 
@@ -27,11 +24,11 @@ class Deadline:
         self._due = 0.0
 
     def restart(self) -> None:
-        """Time counts from now."""
+        """Start counting from now."""
         self._since = self._loop.time()
 
     def arm(self, seconds: float) -> None:
-        """Rings no later than so many seconds after the beginning."""
+        """Fire at most `seconds` after the start."""
         due = self._since + seconds
         if self._timer is not None:
             if self._due <= due:
@@ -48,27 +45,27 @@ class Deadline:
         self._on_due()
 
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start."""
         return self._loop.time() - self._since
 
     def has_passed(self, seconds: float) -> bool:
-        """Whether so many seconds have gone by since the beginning."""
+        """Return whether `seconds` have passed since the start."""
         return self.elapsed() >= seconds
 
     def run_after(self, action: Callable[[], None], seconds: float) -> None:
-        """Instead of ringing, does something in so many seconds, unless it is stopped."""
+        """Replace the timer by an action that runs in `seconds`, unless it is stopped."""
         self.stop()
         self._timer = self._loop.call_later(seconds, action)
 
     def stop(self) -> None:
-        """Rings no more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class WriteBacklog:
-    """More than the transport wants to hold was written, and its client has yet to take it."""
+    """Written data beyond the transport's high-water mark, which the client has yet to read."""
 
     __slots__ = ("_idle_checks", "_last_size", "_transport")
 
@@ -78,9 +75,9 @@ class WriteBacklog:
         self._idle_checks = 0
 
     def is_stuck(self) -> bool:
-        """Whether nothing was taken between the last three times that this was looked at, its beginning among them.
+        """Return whether the client read nothing during the last three checks (the constructor counts as one).
 
-        Twice would be too strict for a slow line: the kernel tells only when a third of its buffer is free again."""
+        Two checks would cut slow links: the kernel reports progress only when a third of its buffer is free again."""
         previous, self._last_size = self._last_size, self._transport.get_write_buffer_size()
         self._idle_checks = self._idle_checks + 1 if self._last_size == previous else 0
         return self._idle_checks >= 2

@@ -1,4 +1,4 @@
-"""The one error table outward: class -> code -> HTTP status -> JSON-RPC code. docs/errors.md lists it for people."""
+"""Error table for clients: class -> code -> HTTP status -> JSON-RPC code. docs/errors.md is generated from it."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from molecule_core.common.errors import MoleculeError
 
 
 class ErrorMapping(NamedTuple):
-    """How a refusal looks from outside."""
+    """Code, HTTP status and JSON-RPC code of an error class."""
 
     code: str
     status: int
@@ -140,16 +140,16 @@ JSON_RPC_ERRORS = (
     errors.DelegationCycle,
     errors.DecisionRequired,
 )
-"""Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
+"""Errors that are sent as JSON-RPC errors; all others concern the transport and are sent as HTTP errors."""
 
 
 def error_mapping(error: MoleculeError) -> ErrorMapping:
-    """The row of a refusal."""
+    """Return the table row of an error."""
     return ERROR_MAPPINGS[type(error)]
 
 
 def problem_body(error: MoleculeError) -> bytes:
-    """Problem details (RFC 9457), with the plain `error` text beside them that existing clients read."""
+    """Encode problem details (RFC 9457), with a plain `error` text that existing clients read."""
     mapping = error_mapping(error)
     members: dict[str, Any] = {
         "error": error.text,
@@ -163,7 +163,7 @@ def problem_body(error: MoleculeError) -> bytes:
 
 
 def problem_headers(error: MoleculeError) -> list[tuple[bytes, bytes]]:
-    """Headers that say the same to a client that reads no bodies."""
+    """Return the headers of an error, for clients that read no bodies."""
     headers = []
     if "retry_after" in error.extras:
         headers.append((b"retry-after", str(error.extras["retry_after"]).encode()))

@@ -1,9 +1,7 @@
-"""multipart/form-data as it comes: a file begins, a piece of it, and so on. Nothing is kept here.
+"""Streaming parser of multipart/form-data: yields the start of each file, then its bytes.
 
-The parser has no I/O and no memory beyond one line of a part's headers; how much comes is counted by those who feed it
-and by those who take the pieces. What is inside a file is bytes: nothing is unpacked, and no part has parts of its own.
-
-Above: `api/messages/files.py`. Below: the `multipart` package, which is loaded with the first form.
+No I/O, and no buffer beyond one header line of a part; callers bound the total size. Nothing is unpacked, and parts
+are never nested. The `multipart` package is imported with the first form.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -19,23 +17,23 @@ if TYPE_CHECKING:
 
 FILES_FIELD = "files"
 _FORM_TYPE = "multipart/form-data"
-# As RFC 2046 has it.
+# RFC 2046, 5.1.1.
 _MAX_BOUNDARY_LENGTH = 70
-# A line of a part's headers: room for a file name that is far longer than what is kept of it.
+# One header line of a part: holds a file name far longer than what is stored of it.
 _MAX_HEADER_LINE = 16 << 10
-# More than files are allowed, so that too many are told as that; of anything else none is allowed.
+# More than the number of files allowed, so that too many files are rejected with an error of their own.
 _MAX_PARTS = 64
 
 
 class FilePart(Struct, frozen=True):
-    """The next file, as its sender calls it and says that it is."""
+    """Start of a file, with name and type as declared by the sender."""
 
     name: str
     mime_type: str | None
 
 
 async def read_form(request: Request) -> AsyncGenerator[FilePart | bytes, None]:
-    """The files of a form: each begins, then come its bytes. Raises InvalidUpload."""
+    """Yield the files of a form: a `FilePart`, then its bytes. Raises InvalidUpload."""
     from multipart import MultipartError, PushMultipartParser
 
     parser = PushMultipartParser(
@@ -53,12 +51,12 @@ async def read_form(request: Request) -> AsyncGenerator[FilePart | bytes, None]:
 
 
 def _parse_piece(parser: "PushMultipartParser", piece: bytes) -> Iterator[FilePart | bytes]:
-    if parser.closed:  # what stands behind the last boundary means nothing
+    if parser.closed:  # data after the last boundary is ignored
         return
     for found in parser.parse(piece):
         if isinstance(found, bytes | bytearray):
             yield bytes(found)
-        elif found is not None:  # which ends a part
+        elif found is not None:  # None ends a part
             yield _to_file_part(found)
 
 
@@ -81,6 +79,6 @@ def _boundary(content_type: str | None) -> str:
 
 
 def _error_text(error: "MultipartError") -> str:
-    """What the parser found, as the part of a sentence."""
+    """Return the parser's error as part of a sentence."""
     text = str(error.args[0] if error.args else "it is malformed")
     return text[0].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, made from the table of routes."""
+"""Builds the OpenAPI 3.1 document from the route table."""
 
 import re
 from typing import Any
@@ -41,7 +41,7 @@ _ERROR_SCHEMA = {"anyOf": [{"$ref": f"#/components/schemas/{shape['title']}"} fo
 
 
 def build_document(routes: list[Route], version: str) -> dict[str, Any]:
-    """The whole document. Shapes come from the structs that handlers read and write."""
+    """Build the document. Its schemas come from the structs that handlers decode and encode."""
     shapes = [
         shape for route in routes for shape in (route.body, route.response, route.gone_response) if shape is not None
     ]
@@ -62,7 +62,7 @@ def build_document(routes: list[Route], version: str) -> dict[str, Any]:
 
 
 def _success_response(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
-    """The answer to who was let in; another protocol, another place and nothing at all have no content."""
+    """Return the success response. Upgrades, redirects and 204 have no content."""
     if route.status in (101, 204, 302):
         return {"description": "done"}
     return {"description": "done", "content": {route.media_type: {"schema": by_shape.get(str(route.response), {})}}}

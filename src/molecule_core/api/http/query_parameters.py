@@ -1,7 +1,4 @@
-"""What a route may be asked in its query: each field is declared, in /openapi.json too; no other one is read.
-
-Above: the routes. Below: nothing.
-"""
+"""Query parameters of routes: declared, listed in /openapi.json, and parsed. Others are ignored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +12,7 @@ MAX_INT = (1 << 62) - 1
 
 
 class QueryParameter(Struct, frozen=True):
-    """A field of a query: its name, what it is for, its JSON schema, and how a list is written, if it is one."""
+    """Query parameter with its JSON schema and, for lists, its serialization style."""
 
     name: str
     description: str
@@ -24,41 +21,41 @@ class QueryParameter(Struct, frozen=True):
 
 
 QueryParameters = Mapping[str, QueryParameter]
-"""The fields of one route by their names."""
+"""Query parameters of one route by name."""
 
 
 def query_params(*fields: QueryParameter) -> QueryParameters:
-    """The fields of one route."""
+    """Return the parameters by name."""
     return {each.name: each for each in fields}
 
 
 def string_param(name: str, description: str) -> QueryParameter:
-    """Any text; an empty one says nothing."""
+    """Declare a text parameter. An empty value counts as missing."""
     return QueryParameter(name, description, {"type": "string"})
 
 
 def int_param(name: str, description: str, *, minimum: int = 0) -> QueryParameter:
-    """A whole number."""
+    """Declare an integer parameter."""
     return QueryParameter(name, description, {"type": "integer", "minimum": minimum, "maximum": MAX_INT})
 
 
 def enum_param(name: str, description: str, values: Sequence[str]) -> QueryParameter:
-    """One of some words."""
+    """Declare a parameter with one of several values."""
     return QueryParameter(name, description, {"type": "string", "enum": list(values)})
 
 
 def bool_param(name: str, description: str) -> QueryParameter:
-    """Yes or no."""
+    """Declare a boolean parameter."""
     return enum_param(name, description, ("true", "false"))
 
 
 def time_param(name: str, description: str) -> QueryParameter:
-    """A time with an offset (RFC 3339)."""
+    """Declare a time with an offset (RFC 3339)."""
     return QueryParameter(name, description, {"type": "string", "format": "date-time"})
 
 
 def csv_param(name: str, description: str, values: Sequence[str]) -> QueryParameter:
-    """Some of some words, with commas between."""
+    """Declare a comma-separated list of values."""
     schema = {"type": "array", "items": {"type": "string", "enum": list(values)}}
     return QueryParameter(name, description, schema, {"style": "form", "explode": False})
 
@@ -73,7 +70,7 @@ CONFIRM_NAME = string_param("name", "What a person typed to be sure: it is done 
 
 
 def read_text_param(query: Mapping[str, str], name: str) -> str | None:
-    """A text from the query; None if it is not there or empty. Raises InvalidField."""
+    """Return a text parameter; None if missing or empty. Raises InvalidField."""
     found = query.get(name)
     if found and "\x00" in found:  # PostgreSQL cannot compare it
         raise InvalidField(reason=f"{name} holds a NUL character; remove it")
@@ -81,11 +78,11 @@ def read_text_param(query: Mapping[str, str], name: str) -> str | None:
 
 
 def read_int_param(query: Mapping[str, str], name: str, *, minimum: int, maximum: int = MAX_INT) -> int | None:
-    """A number from the query; None if it is not there. A larger one than `most` is cut. Raises InvalidField."""
+    """Return an integer parameter, cut to `maximum`; None if missing. Raises InvalidField."""
     found = query.get(name)
     if found is None:
         return None
-    # Plain digits only: int() would also take signs, blanks, underscores and the digits of other scripts.
+    # Digits only: int() also accepts signs, blanks, underscores and digits of other scripts.
     is_plain = found.isascii() and found.isdigit() and len(found) <= _MAX_DIGITS
     value = int(found) if is_plain else None
     if value is None or value < minimum:

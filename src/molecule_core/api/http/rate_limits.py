@@ -1,9 +1,7 @@
-"""How often each caller may ask: token buckets in memory, refilled by the handed-in clock.
+"""Rate limits per caller: token buckets in memory.
 
-A bucket holds a minute's worth and is kept as one number: when it will be full again. That is exact, costs no timer,
-and a bucket that is full need not be kept at all: what was not touched for a minute is forgotten.
-
-Above: `api/http/application.py`. Below: the ground.
+A bucket holds one minute's tokens and is stored as the time at which it is full again. That is exact and needs no
+timer, and full buckets need no storage: buckets untouched for a minute are dropped.
 """
 
 import enum
@@ -16,16 +14,16 @@ from molecule_core.common.errors import RateLimited
 from molecule_core.common.limits import Limits
 
 _MINUTE = 60.0
-# Buckets of one kind that are kept in a minute; if more callers come, the oldest begin anew.
+# Bound of one kind of bucket per minute; with more callers, the oldest buckets start full again.
 _MAX_BUCKETS = 100_000
 _EPSILON = 1e-6
 _FULL_SECONDS = _MINUTE + _EPSILON
-# The network that one customer of an IPv6 provider has: whoever has one address there has all of them.
+# Network of one customer of an IPv6 provider; the customer controls all of its addresses.
 _IPV6_NETWORK_BITS = 64
 
 
 class RateClass(enum.Enum):
-    """What a request takes from its sender's allowance."""
+    """Rate limit that a request is charged to."""
 
     REQUEST = "a request"
     SEND = "a request and, of a workspace, a message"
@@ -36,7 +34,7 @@ SEND_RATE = RateClass.SEND
 
 
 class RateStatus(NamedTuple):
-    """A minute's allowance, what is left of it, and the seconds until all of it is back."""
+    """Tokens per minute, tokens left, and seconds until the bucket is full."""
 
     limit: int
     remaining: int
@@ -44,7 +42,7 @@ class RateStatus(NamedTuple):
 
 
 def address_key(peer: Any) -> str:
-    """What requests from one place have in common: an IPv4 address, or the network of an IPv6 address."""
+    """Return the rate limit key of a peer: its IPv4 address, or the network of its IPv6 address."""
     host = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     if ":" not in host:
         return host
@@ -55,7 +53,7 @@ def address_key(peer: Any) -> str:
 
 
 class TokenBuckets:
-    """A bucket for each key. Two generations: what was touched in this minute, and in the one before."""
+    """Token buckets by key, in two generations: touched in this minute, and in the one before."""
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self._limit = per_minute
@@ -69,11 +67,11 @@ class TokenBuckets:
         return len(self._young) + len(self._old)
 
     def consume(self, key: str, count: int = 1) -> RateStatus:
-        """Takes so much out of a bucket, at most all that it can hold. Raises RateLimited, and takes nothing then."""
+        """Take tokens, at most a full bucket. Raises RateLimited, and then takes none."""
         return self.status_at(self.consume_at(key, self._clock.monotonic(), count))
 
     def consume_at(self, key: str, now: float, count: int = 1) -> float:
-        """The same; returns the seconds until the bucket is full again."""
+        """Take tokens at the time `now` and return the seconds until the bucket is full again. Raises RateLimited."""
         if now - self._rotated_at > _MINUTE or len(self._young) >= _MAX_BUCKETS:
             self._old, self._young, self._rotated_at = self._young, {}, now
         full_at = self._young.get(key) or self._old.get(key, now)
@@ -85,30 +83,30 @@ class TokenBuckets:
         return new_backlog
 
     def current_status(self, key: str) -> RateStatus:
-        """How a bucket stands."""
+        """Return the status of a bucket."""
         now = self._clock.monotonic()
         return self.status_at(self._backlog_of(key, now))
 
     def check_available(self, key: str) -> None:
-        """Raises RateLimited if a bucket is empty; takes nothing."""
+        """Raise RateLimited if a bucket is empty; take nothing."""
         now = self._clock.monotonic()
         backlog = self._backlog_of(key, now)
         if backlog + self._cost > _FULL_SECONDS:
             self._raise_limited(backlog, backlog + self._cost - _MINUTE)
 
     def _raise_limited(self, backlog: float, retry_seconds: float) -> NoReturn:
-        raise RateLimited(retry_after=max(1, math.ceil(retry_seconds)), standing=self.status_at(backlog))
+        raise RateLimited(retry_after=max(1, math.ceil(retry_seconds)), rate_status=self.status_at(backlog))
 
     def _backlog_of(self, key: str, now: float) -> float:
         return max(0.0, (self._young.get(key) or self._old.get(key, now)) - now)
 
     def status_at(self, backlog: float) -> RateStatus:
-        """What a bucket that will be full in so many seconds still holds."""
+        """Return the status of a bucket that is full in `backlog` seconds."""
         return RateStatus(self._limit, int((_MINUTE - backlog) / self._cost + _EPSILON), -int(-backlog // 1))
 
 
 class RateLimiter:
-    """The buckets of a server process."""
+    """All token buckets of a server process."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._requests = TokenBuckets(limits.requests_per_minute, clock)
@@ -124,8 +122,9 @@ class RateLimiter:
         self.charge_login = self._logins.consume
 
     def charge_sends(self, workspace_id: str, org_id: str, count: int = 1) -> RateStatus:
-        """Takes messages of a workspace: first from its own bucket, so that a flood empties no other. Raises
-        RateLimited."""
+        """Charge sent messages to a workspace, then to its org. Raises RateLimited.
+
+        The workspace comes first, so that a flooding workspace does not empty the bucket of its org."""
         if count < 1:
             return self._sends.current_status(workspace_id)
         now = self._clock.monotonic()
@@ -135,7 +134,7 @@ class RateLimiter:
 
 
 class ClientAddress:
-    """Where the requests of one connection come from, and how their sender stands after the last one."""
+    """Rate limit key of a connection's peer, and its status after the last request."""
 
     __slots__ = ("_rate_limiter", "address", "rate_status")
 
@@ -145,5 +144,5 @@ class ClientAddress:
         self.rate_status: RateStatus | None = None
 
     def current_status(self) -> RateStatus:
-        """How the address stands."""
+        """Return the status of the address."""
         return self._rate_limiter.anonymous_status(self.address)

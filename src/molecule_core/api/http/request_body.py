@@ -1,16 +1,13 @@
-"""The body of one request as its handler reads it: piece by piece, while it comes.
-
-Above: `api/http/connection.py` feeds it. Below: handlers of routes that stream.
-"""
+"""Request body that a handler reads in chunks while it arrives."""
 
 import asyncio
 
-# So much waits for the handler at most, and what one read of the socket brings on top; then the client has to wait.
+# Buffered bytes (plus one socket read) above which reading from the client pauses.
 MAX_BUFFERED_BYTES = 256 << 10
 
 
 class StreamingBody:
-    """An async iterator over what has come since the last look. For one reader."""
+    """Async iterator over the received chunks, for a single reader."""
 
     def __init__(self, transport: asyncio.Transport, *, expects_continue: bool) -> None:
         self._transport = transport
@@ -23,11 +20,11 @@ class StreamingBody:
 
     @property
     def has_unread(self) -> bool:
-        """Whether the client waits for us, and not we for it."""
+        """Return whether bytes wait for the handler."""
         return self._buffered_bytes > 0
 
     def feed(self, piece: bytes) -> None:
-        """More has come. Once too much waits, the client's next bytes stay where they are."""
+        """Append a chunk. Pauses reading past `MAX_BUFFERED_BYTES`."""
         if self._is_closed:
             return
         self._pieces.append(piece)
@@ -37,12 +34,12 @@ class StreamingBody:
         self._wake_reader()
 
     def end(self) -> None:
-        """All has come."""
+        """Mark the body as complete."""
         self._is_complete = True
         self._wake_reader()
 
     def close(self) -> None:
-        """Nobody reads the rest."""
+        """Discard the rest; no reader is left."""
         self._is_closed = True
         self._pieces.clear()
         self._resume_reading()
@@ -51,7 +48,7 @@ class StreamingBody:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._expects_continue:  # the client has waited for this word: whoever was refused has not sent a byte
+        if self._expects_continue:  # sent only now, so a rejected client never sends its body
             self._expects_continue = False
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not self._pieces:

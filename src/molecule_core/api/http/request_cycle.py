@@ -1,4 +1,4 @@
-"""One request on a connection, from its first header to its answer."""
+"""State of one request, from its first header to its response."""
 
 import asyncio
 
@@ -9,21 +9,21 @@ from molecule_core.api.http.routing import Request, Response
 
 
 class RequestCycle:
-    """One request and what becomes of it."""
+    """Request with its body, its response state and its handler task."""
 
     __slots__ = (
-        "is_answered",
         "body",
-        "request",
-        "is_complete",
+        "body_size",
+        "body_stream",
+        "client",
         "head_only",
+        "is_answered",
+        "is_complete",
+        "is_started",
         "keep_alive",
         "rejection",
-        "body_size",
-        "is_started",
-        "body_stream",
+        "request",
         "task",
-        "client",
     )
 
     def __init__(self, client: ClientAddress, *, keep_alive: bool, head_only: bool = False) -> None:
@@ -41,31 +41,31 @@ class RequestCycle:
         self.task: asyncio.Task[None] | None = None
 
     def head_bytes(self, response: Response, date: bytes) -> bytes:
-        """The head of its answer."""
+        """Return the encoded head of a response."""
         return render_head(response, date, self.rate_header_bytes(response), keep_alive=self.keep_alive)
 
     def rate_header_bytes(self, response: Response) -> bytes:
-        """Every answer tells what its reader may still ask."""
+        """Return the rate limit headers that every response carries."""
         own_status = None if self.request is None else self.request.rate_status
         return rate_headers(response.rate_status or own_status or self.client.current_status())
 
     @property
     def is_ready(self) -> bool:
-        """Whether its handler can be asked: its body is here, or is read by the handler itself."""
+        """Return whether the handler can start: the body is complete, or the handler reads it itself."""
         return not self.is_started and (self.is_complete or self.body_stream is not None)
 
     def abandon(self) -> None:
-        """Nobody works on it any more, and what came of its body is dropped."""
+        """Cancel the handler and drop the received body."""
         self.body.clear()
         if self.body_stream is not None:
             self.body_stream.close()
         task, self.task = self.task, None
-        if task is not None:  # once: a second time would keep it from tidying up
+        if task is not None:  # only once: a second cancel would interrupt its cleanup
             task.cancel()
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The head of the same request without the offer to upgrade."""
+    """Return the request head without its upgrade offer."""
     lines = [method, b" ", url, b" HTTP/", version.encode(), b"\r\n"]
     for name, value in headers:
         remaining = _without_upgrade(value) if name == b"connection" else value
@@ -75,11 +75,11 @@ def head_without_upgrade(method: bytes, url: bytes, version: str, headers: list[
 
 
 def _without_upgrade(connection: bytes) -> bytes:
-    """The Connection header without what belongs to an upgrade."""
+    """Return the Connection header without its upgrade tokens."""
     tokens = [token.strip() for token in connection.split(b",")]
     return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))
 
 
 def offers_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether the upgrade that a request offers is the one we know."""
+    """Return whether the headers offer an upgrade to WebSocket."""
     return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)

@@ -1,4 +1,4 @@
-"""The head of an answer: status line and headers."""
+"""Renders response heads: status line and headers."""
 
 from functools import lru_cache
 from http import HTTPStatus
@@ -17,13 +17,13 @@ _SECURITY_HEADERS = (
 
 
 def rate_headers(rate_status: RateStatus) -> bytes:
-    """How many requests a minute, how many are left, and in how many seconds all of them are back."""
+    """Return the lines for requests per minute, requests left, and seconds until all are available again."""
     return b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n" % rate_status
 
 
 @lru_cache(64)
 def _common_head(status: int, content_type: bytes, policy: bytes) -> bytes:
-    """What all answers of one kind have in common. There are few kinds, but for those of files."""
+    """Return the lines shared by all responses of one kind. There are few kinds, except for file types."""
     return b"".join(
         (_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SECURITY_HEADERS, policy, b"\r\n")
     )
@@ -37,8 +37,9 @@ def render_head(
     keep_alive: bool,
     length: int | None = None,
 ) -> bytes:
-    """The head of an answer. Its body is sent in one piece, or, if `length` says how long it is, bit by bit.
-    `date` and `rate` are whole lines."""
+    """Render the head of a response.
+
+    `date` and `rate` are complete header lines. `length`: size of a streamed body; default: of `response.body`."""
     lines = [
         _common_head(response.status, response.content_type, response.content_security_policy),
         b"content-length: %d\r\n" % (len(response.body) if length is None else length),
@@ -52,7 +53,7 @@ def render_head(
 
 
 def render_stream_head(content_type: bytes, rate: bytes) -> bytes:
-    """The head of an answer that ends with the connection."""
+    """Render the head of a response that ends when the connection closes."""
     return b"".join(
         (
             _STATUS_LINES[200],

@@ -1,7 +1,7 @@
-"""A route says all about itself: who may call it, how much it reads, what it takes and gives.
+"""Route table: who may call a route, what it accepts and what it returns.
 
-Dispatch, the guards, /openapi.json and the tests of who-may-what all read the same table. A route without a
-declaration of who may call it cannot be written.
+Dispatch, guards, /openapi.json and the access tests read this table. A route cannot be declared without its access
+policy.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from molecule_core.wire.protocols import strict_json
 
 T = TypeVar("T")
 _MAX_QUERY_FIELDS = 50
-# Of what a client sent, a refusal repeats no more than a person reads.
+# An error repeats at most this much from each end of a long client value.
 _MAX_ECHOED_CHARS = 150
 
 PERSON, WORKSPACE, ADMIN = CredentialKind.PERSON, CredentialKind.WORKSPACE, CredentialKind.ADMIN
@@ -33,7 +33,7 @@ PERSON_OR_ADMIN = frozenset((PERSON, ADMIN))
 
 
 class WorkspaceScope(enum.Enum):
-    """What a workspace token opens on a path that names a workspace."""
+    """Workspaces that a workspace token may access on a path that names one."""
 
     NONE = "the path names no workspace"
     OWN = "only its own workspace"
@@ -41,7 +41,7 @@ class WorkspaceScope(enum.Enum):
 
 
 class AccessPolicy(Struct, frozen=True):
-    """Who may call a route: kinds of credential, how far a workspace's reaches, the least role of a person."""
+    """Who may call a route: credential kinds, scope of a workspace token, minimum role of a person."""
 
     kinds: frozenset[CredentialKind]
     scope: WorkspaceScope = WorkspaceScope.NONE
@@ -49,20 +49,24 @@ class AccessPolicy(Struct, frozen=True):
 
 
 PUBLIC = AccessPolicy(frozenset())
-"""No credential: only what messages.md, item 9, lists."""
+"""No credential needed. Only for the routes listed in messages.md, item 9."""
 
 
 class ConnectionUpgrade(Protocol):
-    """Takes a connection over: gets the transport and the server's set of open connections, in which it stands until
-    its end, and the bytes that have come already."""
+    """Callable that takes over a connection.
+
+    `connections` is the server's set of open connections: add the new protocol, and discard it when it ends. `data` is
+    what the client has sent already, `rate` the rate limit header lines."""
 
     def __call__(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
-        """Begins."""
+        """Take over the connection."""
 
 
 class Response(Struct):
-    """What goes back: a status, a body, and headers beside the usual ones. `take`: instead, the connection goes to
-    another protocol, which answers by itself. `standing`: what refused it, where that is not the caller's own rate."""
+    """HTTP response.
+
+    `headers` are added to the standard ones. `upgrade` passes the connection to another protocol, which sends its own
+    response. `rate_status` is set if a limit other than the caller's own request rate applies."""
 
     body: bytes
     status: int = 200
@@ -74,7 +78,7 @@ class Response(Struct):
 
 
 class Request(Struct):
-    """A request after the guards: who calls, about which workspace, with what."""
+    """Request with its parsed path, caller and workspace."""
 
     route: "Route"
     path_params: dict[str, str]
@@ -86,43 +90,42 @@ class Request(Struct):
     body: bytes = b""
     client_address: str = ""
     rate_status: RateStatus | None = None
-    """What its sender may still ask."""
+    """Rate limit status of the caller."""
     body_stream: AsyncIterator[bytes] | None = None
-    """The body of a route that streams."""
+    """Body of a route with `streams_body`."""
     credential_changes: int = 0
-    """How often credentials had changed when this one was let in."""
+    """The credential cache's `invalidation_count` at authorization."""
     has_consumed_result: bool = False
-    """Whether it has taken what nobody finds elsewhere any more; before it did, it was looked whether it still may."""
+    """Whether the handler has consumed a result that exists nowhere else. Access was revalidated before that."""
 
     @property
     def caller(self) -> Caller:
-        """Who calls; the guards have made sure of it."""
+        """Return the authenticated caller."""
         if self.maybe_caller is None:
             raise LookupError("nobody has been identified")
         return self.maybe_caller
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace that the path names; the guards have made sure that there is one."""
+        """Return the workspace named in the path."""
         if self.maybe_workspace is None:
             raise LookupError("this route names no workspace")
         return self.maybe_workspace
 
     @property
     def is_own_workspace(self) -> bool:
-        """Whether the workspace's own token is calling."""
+        """Return whether the caller is the workspace named in the path."""
         return self.caller.kind is CredentialKind.WORKSPACE and self.caller.id == self.workspace.id
 
     def path_param(self, parameter: str, what: str) -> str:
-        """What the path names there, to be looked up in the store. Raises NotFound."""
+        """Return a path parameter for a lookup in the store. Raises NotFound."""
         name = self.path_params[parameter]
-        if "\x00" in name:  # PostgreSQL cannot compare it, and nothing is called so
+        if "\x00" in name:  # PostgreSQL cannot compare it, and no id contains it
             raise NotFound(what=what)
         return name
 
     def query_params(self) -> dict[str, str]:
-        """The query's fields, of those that the route declares; of one that stands twice, the last. Raises
-        InvalidField."""
+        """Return the declared query parameters; the last of repeated ones wins. Raises InvalidField."""
         if not self.query_string:
             return {}
         try:
@@ -133,16 +136,16 @@ class Request(Struct):
         return {name: value for name, value in found if name in self.route.query}
 
     def header(self, name: bytes) -> str | None:
-        """A header's value, if it was sent."""
+        """Return the value of a header, if present."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     def json(self) -> Any:
-        """The body as strict JSON. Raises InvalidJson, JsonTooDeep."""
+        """Decode the body as strict JSON. Raises InvalidJson, JsonTooDeep."""
         return strict_json.decode(self.body, max_depth=self.limits.json_depth)
 
     def parse_body(self, shape: type[T]) -> T:
-        """The body in a shape. Raises InvalidJson, JsonTooDeep, InvalidField."""
+        """Decode the body into `shape`. Raises InvalidJson, JsonTooDeep, InvalidField."""
         if not self.body and self.route.body_optional:
             return shape()
         value = self.json()
@@ -155,9 +158,9 @@ class Request(Struct):
 
 
 class DeferredResponse(NamedTuple):
-    """An answer that comes with the store's commit: the future, and how its outcome is told.
+    """Response that is built when a store commit resolves its future.
 
-    For the hot path: it costs a callback instead of a task. `answer` may raise a refusal."""
+    For the hot path: a callback instead of a task. `to_response` may raise MoleculeError."""
 
     future: "asyncio.Future[Any]"
     to_response: "Callable[[asyncio.Future[Any]], Response]"
@@ -167,7 +170,7 @@ Handler = Callable[[Request], Response | DeferredResponse | Coroutine[Any, Any, 
 
 
 class Route(Struct, frozen=True):
-    """One row of the table."""
+    """Row of the route table."""
 
     method: str
     path: str
@@ -178,44 +181,44 @@ class Route(Struct, frozen=True):
     response: Any = None
     status: int = 200
     body_optional: bool = False
-    """Whether it may be asked without a body: what it takes is then as it is by itself."""
+    """Whether the body may be missing; its defaults apply then."""
     allow_removed: bool = False
-    """Whether the handler itself deals with removed workspaces."""
+    """Whether the handler itself handles removed workspaces."""
     upgrades: bool = False
-    """Whether it turns the connection into a WebSocket."""
+    """Whether it upgrades the connection to a WebSocket."""
     rate_class: RateClass = RateClass.REQUEST
-    """What it takes from the caller's allowance."""
+    """Rate limit that a call is charged to."""
     catch_all: bool = False
-    """Whether the last parameter of its path takes all segments that follow."""
+    """Whether the last path parameter matches all remaining segments."""
     streams_body: bool = False
-    """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
+    """Whether the handler reads the body itself, as multipart/form-data; `upload_bytes` is the limit then."""
     may_stream_events: bool = False
-    """Whether it may answer with server-sent events instead, or, if nothing is to be said, with 202."""
+    """Whether it may respond with server-sent events, or with 202 if there is nothing to answer."""
     may_accept: bool = False
-    """Whether it may answer with 202 too: what was sent is on its way, and what comes of it is asked for elsewhere."""
+    """Whether it may respond with 202: the request was accepted and its result must be fetched elsewhere."""
     media_type: str = "application/json"
-    """What it answers with."""
+    """Content type of its responses."""
     gone_response: Any = None
-    """What it answers with 404 about what was removed, where that is no refusal."""
+    """Body of its 404 for removed objects, if that is not an error."""
     query: QueryParameters = {}
-    """What it may be asked in the query; no other field is read."""
+    """Query parameters that it reads; others are ignored."""
     long_poll: bool = False
-    """Whether its answer, of a route that acts, may wait for something to come."""
+    """Whether a call that changes something may also wait for a result."""
     meter: RouteMeter = field(default_factory=RouteMeter)
-    """What it has answered so far."""
+    """Counts its responses."""
 
     @property
     def is_unsafe(self) -> bool:
-        """Whether a cookie alone must not do: it acts, or it opens a channel that another page could read."""
+        """Return whether a cookie alone is not enough: it writes, or opens a channel that other pages could read."""
         return self.method != "GET" or self.upgrades
 
 
-# Where a path's parameters stand in the tree of routes: no segment of a path holds a slash.
+# Keys of path parameters in the route tree; a path segment never contains a slash.
 _PARAM_KEY, _CATCH_ALL_KEY = "/", "//"
 
 
 class RouteTable:
-    """The table, and the way from a path to its row."""
+    """Routes, and a tree to find one by its path."""
 
     def __init__(self, rows: Iterable[Route]) -> None:
         self.routes = list(rows)
@@ -224,31 +227,31 @@ class RouteTable:
             branch, names = self._tree, []
             segments = _split_segments(route.path)
             for number, segment in enumerate(segments, 1):
-                place = segment
+                key = segment
                 if segment.startswith("{"):
                     names.append(segment[1:-1])
-                    place = _CATCH_ALL_KEY if route.catch_all and number == len(segments) else _PARAM_KEY
-                branch = branch.setdefault(place, {})
+                    key = _CATCH_ALL_KEY if route.catch_all and number == len(segments) else _PARAM_KEY
+                branch = branch.setdefault(key, {})
             if route.method in branch.setdefault("", {}):
                 raise ValueError(f"{route.method} {route.path} stands twice")
             branch[""][route.method] = (route, tuple(names))
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """The route of a request and the values in its path. Raises NoSuchRoute, MethodNotAllowed."""
+        """Return the route of a request and its path parameters. Raises RouteNotFound, MethodNotAllowed."""
         branch, values = self._tree, []
         segments = _split_segments(path)
-        for place, segment in enumerate(segments):
-            following = branch.get(segment) if segment else None
-            if following is None and segment and _PARAM_KEY in branch:
-                following = branch[_PARAM_KEY]
+        for position, segment in enumerate(segments):
+            next_branch = branch.get(segment) if segment else None
+            if next_branch is None and segment and _PARAM_KEY in branch:
+                next_branch = branch[_PARAM_KEY]
                 values.append(segment)
-            if following is None:
+            if next_branch is None:
                 if _CATCH_ALL_KEY not in branch:
                     raise RouteNotFound
                 branch = branch[_CATCH_ALL_KEY]
-                values.append("/".join(segments[place:]))
+                values.append("/".join(segments[position:]))
                 break
-            branch = following
+            branch = next_branch
         methods = branch.get("")
         if methods is None:
             raise RouteNotFound
@@ -263,10 +266,10 @@ def _split_segments(path: str) -> list[str]:
 
 
 def _shorten_middle(text: str) -> str:
-    """A long text without its middle: its beginning says what is wrong, its end says where."""
+    """Cut the middle of a long text: the start says what is wrong, the end where."""
     return text if len(text) <= 2 * _MAX_ECHOED_CHARS else f"{text[:_MAX_ECHOED_CHARS]} … {text[-_MAX_ECHOED_CHARS:]}"
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """A value as JSON."""
+    """Return a JSON response."""
     return Response(msgspec.json.encode(value), status)

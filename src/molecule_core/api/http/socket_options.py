@@ -1,7 +1,6 @@
-"""How much the system may hold of what was written and has not left: without a bound it takes megabytes for a client
-that reads nothing, which nobody here sees, and the client seems to read.
+"""Bounds the kernel's send buffer.
 
-Above: what writes to clients at length (`api/live/held_connection.py`, `api/http/streaming_response.py`).
+Unbounded, the kernel accepts megabytes for a client that reads nothing, and the server cannot see that it is stuck.
 """
 
 import asyncio
@@ -11,7 +10,7 @@ _MAX_UNSENT_BYTES = 128 << 10
 
 
 def limit_unsent_bytes(transport: asyncio.Transport) -> None:
-    """From here on the rest waits in the transport. Where the system cannot be told, nothing changes."""
+    """Keep unsent bytes in the transport past 128 KiB. No effect where the system lacks TCP_NOTSENT_LOWAT."""
     raw_socket = transport.get_extra_info("socket")
     if raw_socket is not None and raw_socket.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)

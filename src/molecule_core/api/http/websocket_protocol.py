@@ -1,7 +1,6 @@
-"""The server's side of a WebSocket, as the `websockets` package keeps it.
+"""Server side of a WebSocket, on top of the `websockets` package.
 
-The package is loaded with the first client that wants one: a server that starts, and an organisation whose agents all
-poll, do without it. Above: `api/live/websocket.py`.
+The package is imported with the first WebSocket client: servers without one save its memory and start-up time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _WebSocketLibrary:
-    """What is used of the package."""
+    """Names used from the package."""
 
     def __init__(self) -> None:
         from websockets.datastructures import Headers
@@ -31,7 +30,7 @@ _library = cache(_WebSocketLibrary)
 
 
 def handshake_response(headers: Mapping[bytes, bytes]) -> bytes | None:
-    """The head that answers a client's wish for a WebSocket; None if it is none, or of another version."""
+    """Return the head that accepts a WebSocket handshake; None if it is none, or of another version."""
     library = _library()
     header_fields = library.headers(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.items()
@@ -41,40 +40,40 @@ def handshake_response(headers: Mapping[bytes, bytes]) -> bytes | None:
 
 
 def encode_text_frame(data: bytes) -> bytes:
-    """A frame with text, as a server sends it."""
+    """Encode a text frame of the server."""
     library = _library()
     return library.frame(library.opcode.TEXT, data).serialize(mask=False)
 
 
 class WebSocketProtocol:
-    """One connection, from behind its handshake on. Bytes go in and come out; nothing is sent from here."""
+    """Sans-I/O protocol of one WebSocket after its handshake."""
 
     def __init__(self, maximum: int) -> None:
-        """`most` bytes are in one message."""
+        """Start after the handshake. `maximum`: bytes of one message."""
         self._library = library = _library()
-        # Its parser begins with the first frame: the request has been read, and is not read again.
+        # The parser starts with the first frame: the HTTP request has been read already.
         self._protocol: ServerProtocol = library.protocol(state=library.open, max_size=maximum)
         self._is_text, self._pieces = False, list[bytes]()
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may still be said."""
+        """Return whether messages can still be sent."""
         return self._protocol.state is self._library.open
 
     @property
     def should_close(self) -> bool:
-        """Whether the client has nothing more to wait for."""
+        """Return whether the client expects the connection to close."""
         return self._protocol.close_expected()
 
     def receive_texts(self, data: bytes) -> Iterator[bytes]:
-        """Bytes came: the messages that are whole now, of those that are text."""
+        """Feed received bytes and yield the text messages that are complete."""
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
             if isinstance(event, self._library.frame) and (message := self._assemble(event)) is not None:
                 yield message
 
     def _assemble(self, frame: "Frame") -> bytes | None:
-        """A message comes in pieces. (The package sees to their order and to their size.)"""
+        """Join the frames of a message. The package checks their order and size."""
         opcode = self._library.opcode
         if frame.opcode in (opcode.TEXT, opcode.BINARY):
             self._is_text, self._pieces = frame.opcode is opcode.TEXT, []
@@ -84,13 +83,13 @@ class WebSocketProtocol:
         return b"".join(self._pieces) if frame.fin and self._is_text else None
 
     def receive_eof(self) -> None:
-        """The client sends no more."""
+        """Feed the end of the input."""
         self._protocol.receive_eof()
 
     def send_close(self, code: int, reason: str) -> None:
-        """Says why this is the end."""
+        """Queue a close frame."""
         self._protocol.send_close(code, reason)
 
     def data_to_send(self) -> list[bytes]:
-        """What the protocol itself has to say; an empty one at the end says that this side is done."""
+        """Return the queued bytes; an empty item at the end means that this side is done."""
         return self._protocol.data_to_send()

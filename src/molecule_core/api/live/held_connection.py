@@ -1,6 +1,6 @@
-"""A connection on which a client is told what happens: what WebSocket and event streams have in common.
+"""Base classes of connections on which the server keeps sending: WebSockets and event streams.
 
-Above: `api/http/connection.py` hands the connection over. Below: `api/live/hub.py`.
+Takes connections over from `api/http/connection.py`; calls `api/live/hub.py`.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from molecule_core.api.live.hub import CLOSE_INTERNAL, CLOSE_SESSION_ENDED, CLOS
 from molecule_core.api.live.subscribers import ChannelWork, LiveSubscriber
 from molecule_core.common.errors import StoreUnavailable
 
-# A client that does not take our farewell has this long before the line is cut.
+# 1 s: a client that does not read the last frame must not delay the close.
 CLOSE_GRACE_SECONDS = 1.0
 CLOSE_RESTARTING = 1012
-"""The close code of a server that stops."""
-# What operators call them.
+"""WebSocket close code of a server that stops (IANA: service restart)."""
+# Labels of the disconnect metric.
 _DISCONNECT_REASONS = {
     CLOSE_SESSION_ENDED: "session ended",
     CLOSE_TOO_SLOW: "too slow",
@@ -29,8 +29,9 @@ _log = logging.getLogger("molecule.live")
 
 
 class HeldConnection(asyncio.Protocol):
-    """A connection that was taken over from HTTP, and on which the server goes on speaking. It knows whether the client
-    keeps reading; one that does not is not listened to either."""
+    """Connection taken over from HTTP, on which the server keeps sending.
+
+    Tracks whether the client keeps reading; while it does not, its input is not read either."""
 
     _transport: asyncio.Transport
 
@@ -40,7 +41,7 @@ class HeldConnection(asyncio.Protocol):
         self._written = 0
 
     def _hold_connection(self, transport: asyncio.Transport, connections: set[Any], head: bytes) -> None:
-        """The connection is ours from here on: the head of our answer goes out."""
+        """Take the connection over and send the response head."""
         self._transport, self._connections = transport, connections
         limit_unsent_bytes(transport)
         transport.set_protocol(self)
@@ -48,17 +49,17 @@ class HeldConnection(asyncio.Protocol):
         self._send(head)
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """The client is gone."""
+        """Remove the connection."""
         self._connections.discard(self)
         self.resume_writing()
 
     def _close_gracefully(self) -> None:
-        """Closes once the client has taken what was said last; one that does not is cut off."""
+        """Close once the client has read the last data; abort after `CLOSE_GRACE_SECONDS`."""
         asyncio.get_running_loop().call_later(CLOSE_GRACE_SECONDS, self._transport.abort)
         self._transport.close()
 
     def write(self, data: bytes) -> None:
-        """Sends bytes, or keeps them until the client has read."""
+        """Send bytes; they are buffered until the client reads."""
         self._send(data)
 
     def _send(self, data: bytes) -> None:
@@ -66,25 +67,26 @@ class HeldConnection(asyncio.Protocol):
         self._transport.write(data)
 
     def unread_bytes(self) -> int:
-        """Bytes that the client has not taken yet."""
+        """Return the number of bytes that the client has not read yet."""
         return self._transport.get_write_buffer_size()  # control: unread-bytes
 
     def delivered_bytes(self) -> int:
-        """Bytes that it has taken."""
+        """Return the number of bytes that the client has read."""
         return self._written - self.unread_bytes()
 
     async def wait_drained(self) -> None:
-        """Returns once the client has taken nearly all."""
+        """Wait until the client has read nearly everything."""
         if self._drained is not None:
-            await asyncio.wait((self._drained,))  # not awaited itself: who is cancelled must not cancel it for others
+            # wait(), not await: a cancelled waiter must not cancel the future for the others.
+            await asyncio.wait((self._drained,))
 
     def pause_writing(self) -> None:
-        """The client reads slowly."""
+        """Stop reading input while the client reads slowly."""
         self._drained = asyncio.get_running_loop().create_future()
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Wake waiters and read input again."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
@@ -93,7 +95,7 @@ class HeldConnection(asyncio.Protocol):
 
 
 class LiveConnection(HeldConnection, ABC):
-    """Holds the listener of a connection, and serves one wish at a time."""
+    """Connection of one live subscriber. Runs one task at a time for it."""
 
     kind = "stream"
     can_resubscribe = False
@@ -109,12 +111,12 @@ class LiveConnection(HeldConnection, ABC):
     def _start_channel(
         self, transport: asyncio.Transport, connections: set[Any], head: bytes, first: Callable[[], ChannelWork]
     ) -> None:
-        """The head of our answer, then the first wish, which nothing replaces."""
+        """Send the response head and run `first`, which `replace_work` does not interrupt."""
         self._hold_connection(transport, connections, head)
         self._first_task = self._current_task = asyncio.get_running_loop().create_task(self._run_work(first, None))
 
     def replace_work(self, work: Callable[[], ChannelWork]) -> None:
-        """Does something for this channel, in place of what is being done for it."""
+        """Cancel the current work of this channel and run this instead."""
         self._current_task = asyncio.get_running_loop().create_task(self._run_work(work, self._current_task))
 
     async def _run_work(self, work: Callable[[], ChannelWork], previous: "asyncio.Task[None] | None") -> None:
@@ -122,13 +124,12 @@ class LiveConnection(HeldConnection, ABC):
             if previous is not None:
                 if previous is not self._first_task:
                     previous.cancel()
-                await asyncio.wait(
-                    (previous, self._first_task)
-                )  # one that was cancelled may not have waited for the greeting
+                # Both: a cancelled task may not have waited for the first one, which sends the first frame.
+                await asyncio.wait((previous, self._first_task))
             await work()
         except asyncio.CancelledError:
-            # Not handed on: a cancelled task keeps where it stood, with the page that it was telling, and is itself
-            # kept by this connection, which stands there too. The collector comes by such circles late.
+            # Swallowed: a cancelled task keeps its stack with the page it was sending, and this connection, a local of
+            # that stack, keeps the task. The garbage collector frees such cycles late.
             return
         except StoreUnavailable:
             self.disconnect(CLOSE_INTERNAL, "the store does not answer; resume")
@@ -137,20 +138,18 @@ class LiveConnection(HeldConnection, ABC):
             self.disconnect(CLOSE_INTERNAL, "the server made a mistake; resume")
 
     def disconnect(self, code: int, reason: str) -> None:
-        """Ends the channel."""
+        """Count the reason and close the channel."""
         self._live.disconnects[_DISCONNECT_REASONS[code]] += 1
         self._close_protocol(code, reason)
 
     @abstractmethod
     def _close_protocol(self, code: int, reason: str) -> None:
-        """Ends the connection in the way of its protocol."""
+        """Close the connection in the way of its protocol."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Remove the subscriber and cancel its work."""
         self._live.remove_subscriber(self._subscriber)  # control: sink-leaves
-        for task in (
-            self._first_task,
-            self._current_task,
-        ):  # a wish may be waiting for the greeting, which would register again
+        # Both: the current task may wait for the first one, which would register the subscriber again.
+        for task in (self._first_task, self._current_task):
             task.cancel()
         super().connection_lost(exc)

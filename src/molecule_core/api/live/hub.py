@@ -1,9 +1,9 @@
-"""Live channels: who listens, and what each is told.
+"""Live channels: delivers journal events to subscribers.
 
-One task an organisation reads the journal behind the last number it told and hands each notice, encoded once, to all
-who may see it. Who comes late or comes back reads the journal from its own cursor until it has caught up. Nobody polls.
+One task per org reads the journal from its cursor and sends each event, encoded once, to all subscribers that may see
+it. A new or resuming subscriber reads the journal from its own cursor until it has caught up. Nothing polls.
 
-Above: the WebSocket (`api/live/websocket.py`) and the event stream (`api/live/sse.py`). Below: `views/feed.py`.
+Called by `api/live/websocket.py` and `api/live/sse.py`; calls `views/feed.py`.
 """
 
 import asyncio
@@ -33,21 +33,21 @@ from molecule_core.wire.schemas.live import (
     SnapshotRequiredFrame,
 )
 
-# Notices read at once by who catches up: a person's message may be large, so few of them.
+# Events per read while catching up. Few, since an event may contain a large message.
 _CATCH_UP_PAGE = 32
-# So many are told, or looked at, without a second thought.
+# Subscribers handled before the publisher yields to other tasks.
 _YIELD_THRESHOLD = 50
-# A listener that left too much unread has this long to take some of it.
+# A subscriber with too many unread bytes must read some of them within this time.
 _DRAIN_SECONDS = 1.0
-# A store that does not answer is asked again after so long.
+# Delay before an unavailable store is read again.
 _STORE_RETRY_SECONDS = 1.0
 CLOSE_SESSION_ENDED, CLOSE_TOO_SLOW, CLOSE_INTERNAL = 4001, 4008, 1011
-"""Close codes of the WebSocket: log in again; read faster, and resume; just resume."""
+"""WebSocket close codes: log in again; read faster and resume; resume."""
 _log = logging.getLogger("molecule.live")
 
 
 class LiveHub:
-    """All listeners of this process, by organisation."""
+    """All live subscribers of this process, by org."""
 
     def __init__(self, feed: Feed, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._feed = feed
@@ -59,15 +59,16 @@ class LiveHub:
         self._ping_task: asyncio.Task[None] | None = None
         self.disconnects = Counter[str]()
         self.on_credential_ended: Callable[[], None] = lambda: None
-        """Called when something that lets callers in has ended, or will: others keep channels open too."""
+        """Called when a credential has ended or will end; the MCP endpoint closes its streams then."""
 
     def count_by_kind(self) -> Counter[str]:
-        """How many listen, by the kind of their channel."""
+        """Return the number of subscribers by kind of channel."""
         return Counter(each.transport.kind for channel in self._channels.values() for each in channel.subscribers())
 
     async def open(self, subscriber: LiveSubscriber) -> None:
-        """A channel begins: it is told what happens from now on."""
-        (await self._channel_of(subscriber.org_id)).add(subscriber)  # from here on it can be ended
+        """Start a channel that receives events from now on."""
+        # Registered first, so that an ending credential closes it from here on.
+        (await self._channel_of(subscriber.org_id)).add(subscriber)
         head = await self._feed.head(subscriber.org_id)
         subscriber.send_frame(self._hello_frame(subscriber, head, await self._feed.oldest(subscriber.org_id)), head)
         await self._start_from(subscriber, head)
@@ -85,7 +86,7 @@ class LiveHub:
         )
 
     async def resume(self, subscriber: LiveSubscriber, after: int | None, epoch: str | None) -> None:
-        """A channel goes on behind a number, or is told that it needs a snapshot first."""
+        """Resume a channel after an event number, or send `snapshot_required`."""
         subscriber.is_live = False
         head = await self._feed.head(subscriber.org_id)
         after = head if after is None else after
@@ -109,7 +110,7 @@ class LiveHub:
             return "epoch_changed"
         if after > head:
             return "ahead"
-        # A workspace has no snapshot to load instead, nor have clients of some channels.
+        # Workspaces have no snapshot to load instead, nor have clients of some channels.
         may_load = subscriber.transport.has_snapshot and subscriber.caller.kind is not CredentialKind.WORKSPACE
         return "too_many" if may_load and head - after > self._limits.resume_events else ""
 
@@ -117,7 +118,7 @@ class LiveHub:
         subscriber.cursor = subscriber.last_sent = after
         channel = await self._channel_of(subscriber.org_id)
         channel.add(subscriber)
-        if self.has_lost_access(subscriber):  # that was told before it was here to be told
+        if self.has_lost_access(subscriber):  # ended before the subscriber was registered
             subscriber.transport.disconnect(
                 CLOSE_SESSION_ENDED, "the credential has ended, or the workspace was removed"
             )
@@ -129,19 +130,19 @@ class LiveHub:
     async def _channel_of(self, org_id: str) -> "_OrgChannel":
         if org_id not in self._channels:
             sent = await self._feed.applied_head(org_id)
-            if org_id not in self._channels:  # another may have come meanwhile
+            if org_id not in self._channels:  # another task may have created it meanwhile
                 limit = self._limits.subscriber_bytes
                 channel = _OrgChannel(self._feed, self._org, self._clock, org_id, sent, limit, self._drop_channel)
                 self._channels[org_id] = channel
         return self._channels[org_id]
 
     def has_lost_access(self, subscriber: AuthorizedChannel) -> bool:
-        """Whether who was let in once would not be let in any more."""
+        """Return whether the credential has ended or the workspace was removed."""
         workspace = None if subscriber.workspace_id is None else self._org.workspace(subscriber.workspace_id)
         return self._is_credential_over(subscriber) or (workspace is not None and workspace.removed)
 
     def _is_credential_over(self, subscriber: AuthorizedChannel) -> bool:
-        """Whether what let it in lets nobody in any more."""
+        """Return whether the credential has ended."""
         now = self._clock.now()
         own = subscriber.caller.expires_at
         end_times = (
@@ -152,19 +153,20 @@ class LiveHub:
         return any(end is not None and end <= now for end in end_times)
 
     def _drop_channel(self, channel: "_OrgChannel") -> None:
-        """A channel tells nobody any more; who comes next gets a new one."""
+        """Forget a stopped channel; the next subscriber gets a new one."""
         if self._channels.get(channel.org_id) is channel:
             del self._channels[channel.org_id]
 
     def remove_subscriber(self, subscriber: LiveSubscriber) -> None:
-        """A channel has ended."""
+        """Remove a subscriber whose channel has ended."""
         subscriber.is_live = False
         if subscriber.channel is not None:
             subscriber.channel.remove(subscriber)
 
     def end_credentials(self, names: Iterable[str], reason: str, at: int = 0) -> None:
-        """Credentials, by their hashes, or all of a person, by its id, are good for nothing from a time on: their
-        channels end, also one that is being opened. (What ends later is noticed with the next sign of life.)"""
+        """End credentials at a time (microseconds; 0: now) and close their channels, also those being opened.
+
+        `names`: hashes of credentials, or a person id for all of theirs. Future ends are checked on each ping."""
         self._credential_ends.update(dict.fromkeys(names, at))
         self.on_credential_ended()
         for subscriber in self._subscribers():
@@ -172,7 +174,7 @@ class LiveHub:
                 subscriber.transport.disconnect(CLOSE_SESSION_ENDED, reason)
 
     def disconnect_person(self, person_id: str) -> None:
-        """What a person may do has changed: their channels end, and the next ones know it."""
+        """Close the channels of a person whose role has changed; they resume with the new role."""
         for subscriber in self._subscribers():
             if subscriber.caller.id == person_id:
                 subscriber.transport.disconnect(CLOSE_INTERNAL, "your role has changed; resume")
@@ -181,7 +183,7 @@ class LiveHub:
         return [subscriber for channel in self._channels.values() for subscriber in channel.subscribers()]
 
     async def _ping_loop(self) -> None:
-        """One clock for all channels: a sign of life, the end of expired sessions and of readers that are stuck."""
+        """Ping all channels; close those whose credential has expired or whose client reads nothing."""
         while self._channels:
             await clock_sleep(self._clock, self._limits.live_seconds)
             for subscriber in self._subscribers():
@@ -193,11 +195,11 @@ class LiveHub:
                     subscriber.transport.write(subscriber.transport.encode_ping(subscriber.last_sent))
 
     def count_subscribers(self) -> int:
-        """How many listen."""
+        """Return the number of subscribers."""
         return len(self._subscribers())
 
     async def close(self) -> None:
-        """The server stops."""
+        """Stop all tasks."""
         for channel in list(self._channels.values()):
             channel.stop()
         if self._ping_task is not None:
@@ -207,7 +209,7 @@ class LiveHub:
 
 
 class _OrgChannel:
-    """The listeners of one organisation, and the tasks that tell them."""
+    """Subscribers of one org, and the tasks that send to them."""
 
     def __init__(
         self,
@@ -232,10 +234,10 @@ class _OrgChannel:
         loops = (self._publish_journal, transient.publish_heartbeats, transient.publish_progress)
         self._tasks = [asyncio.create_task(self._run_until_closing(work)) for work in loops]
 
-    # -- who listens ---------------------------------------------------------------------------------------------------
+    # -- subscribers ---------------------------------------------------------------------------------------------------
 
     def add(self, subscriber: LiveSubscriber) -> None:
-        """Takes a listener in; no harm if it is in."""
+        """Add a subscriber, if it is not there yet."""
         subscriber.channel = self
         if subscriber.workspace_id is None:
             self._org_subscribers.add(subscriber)
@@ -243,7 +245,7 @@ class _OrgChannel:
             self._by_workspace.setdefault(subscriber.workspace_id, set()).add(subscriber)
 
     def remove(self, subscriber: LiveSubscriber) -> None:
-        """Lets a listener go; with the last one, the tasks end."""
+        """Remove a subscriber; the last one stops the tasks."""
         self._org_subscribers.discard(subscriber)
         if subscriber.workspace_id is not None:
             others = self._by_workspace.get(subscriber.workspace_id, set())
@@ -254,19 +256,19 @@ class _OrgChannel:
             self.stop()
 
     def subscribers(self) -> Iterator[LiveSubscriber]:
-        """All of them."""
+        """Iterate over all subscribers."""
         yield from self._org_subscribers
         for some in self._by_workspace.values():
             yield from some
 
     def stop(self) -> None:
-        """Nobody is told any more."""
+        """Stop sending."""
         self._on_stopped(self)
         for task in self._tasks:
             task.cancel()
 
     def _audience_of(self, event: EncodedEvent) -> Iterator[LiveSubscriber]:
-        """Who may see a notice: the same rule by which `events_after_for` reads."""
+        """Yield the subscribers that may see an event, by the same rule as the query `events_after_for`."""
         yield from self._org_subscribers
         if not self._by_workspace:
             return
@@ -284,7 +286,7 @@ class _OrgChannel:
                 yield from (each for each in self._by_workspace.get(child.id, ()) if each.about_workspace_id is None)
 
     def _subscribed_neighbours(self, workspace: Workspace) -> list[str]:
-        """Looks at the listeners or at the neighbours, whichever are fewer as far as one can tell beforehand."""
+        """Return the related workspaces with subscribers, iterating over whichever is probably the smaller set."""
         if len(self._by_workspace) > _YIELD_THRESHOLD:
             return [each.id for each in neighbours(self._org, workspace) if each.id in self._by_workspace]
         return [each for each in self._by_workspace if each != workspace.id and self._is_related(each, workspace)]
@@ -293,10 +295,10 @@ class _OrgChannel:
         one = self._org.workspace(workspace_id)
         return one is not None and are_related(self._org, one, other)
 
-    # -- what they are told --------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------------
 
     async def catch_up(self, subscriber: LiveSubscriber) -> None:
-        """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
+        """Send events from the subscriber's own cursor until it has everything that the others have."""
         start_cursor = subscriber.cursor
         while subscriber.cursor < self._sent_upto:
             page = await self._feed.read_after(
@@ -307,9 +309,9 @@ class _OrgChannel:
                 if subscriber.transport.unread_bytes() > self._limit // 2:
                     await subscriber.transport.wait_drained()
             subscriber.cursor = max(subscriber.cursor, page.upto)
-            await yield_to_others()  # an engine that answers at once must not keep the others waiting
+            await yield_to_others()  # reads that return at once must not starve other tasks
             if subscriber.cursor >= self._sent_upto and start_cursor + 1 < await self._feed.oldest(self.org_id):
-                # Retention went by while it read: some of what it was to be told may be gone.
+                # Retention ran during the catch-up: events that were still to be sent may be gone.
                 subscriber.send_frame(SnapshotRequiredFrame("pruned"), subscriber.cursor)
                 if subscriber.transport.can_resubscribe:
                     return
@@ -320,7 +322,7 @@ class _OrgChannel:
                 subscriber.send_event(event, {})
 
     async def _drain_slow_subscriber(self, subscriber: LiveSubscriber) -> None:
-        """A listener that left too much unread is told no more until it has read; one that does not read is cut."""
+        """Wait until a slow subscriber has read, then catch up; disconnect it if it reads nothing."""
         while subscriber.transport.unread_bytes() > self._limit // 2:
             delivered = subscriber.transport.delivered_bytes()
             await self._clock.wait(subscriber.transport.wait_drained(), _DRAIN_SECONDS)
@@ -330,7 +332,7 @@ class _OrgChannel:
         await self.catch_up(subscriber)  # control: catch-up-after-nod
 
     async def _run_until_closing(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A store that does not answer is asked again; a mistake of ours ends the channels, which then resume."""
+        """Run a task again when the store was unavailable; on an internal error, close the channels, which resume."""
         while not self._feed.closing:
             try:
                 await work()
@@ -353,7 +355,7 @@ class _OrgChannel:
             for event in page.events:
                 self._sent_upto = event.seq
                 if self._publish(event) > _YIELD_THRESHOLD:
-                    await yield_to_others()  # a crowd must not keep everybody else waiting for a whole page
+                    await yield_to_others()  # sending to many subscribers must not block other tasks for a whole page
                 if event.name == "WORKSPACE_REMOVED":
                     self._end_workspace(event.workspace_id)
             self._sent_upto = max(self._sent_upto, page.upto)
@@ -362,7 +364,7 @@ class _OrgChannel:
         return self._send_to(event, self._audience_of(event))
 
     def _send_to(self, event: EncodedEvent, subscribers: Iterable[LiveSubscriber]) -> int:
-        """Tells all of them that are live; returns how many that were."""
+        """Send an event to the live ones of these subscribers and return their number."""
         frames: dict[tuple[type, int], bytes] = {}
         slow, sent = [], 0
         for subscriber in subscribers:

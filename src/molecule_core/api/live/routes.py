@@ -1,4 +1,4 @@
-"""The routes of what is live: snapshot, WebSocket, event streams."""
+"""Routes of live channels: snapshot, WebSocket, server-sent events."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ _INCLUDE_PARAM = csv_param("include", "What is told beside an agent's own mail."
 
 
 class LiveRoutes:
-    """Opens live channels, and gives the snapshot that they go on from."""
+    """Opens live channels, and returns the snapshot from which they continue."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LiveRoutes:
         self._org = org
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN)
         snapshot, stream = "/orgs/{org_id}/snapshot", "text/event-stream"
         event_query = query_params(ORG, _INCLUDE_PARAM)
@@ -96,24 +96,24 @@ class LiveRoutes:
         ]
 
     async def get_snapshot(self, request: Request) -> Response:
-        """An organisation as of one place in its journal; live channels go on from there."""
+        """Return a snapshot of an org with its journal position. Live channels resume from there."""
         return json_response(await self._snapshots.read_snapshot(request.path_params["org_id"], request.caller))
 
     async def open_websocket(self, request: Request) -> Response:
-        """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
+        """Open a WebSocket of JSON frames (docs/events.md). The admin selects an org with `org_id`."""
         credential = self._authenticator.credential_hash(request.headers)
         return WebSocketConnection(
             self._live, request, org_id_of(request, self._org), credential, self._event_rewriter(request)
         ).to_response()
 
     async def open_stream(self, request: Request) -> Response:
-        """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
+        """Stream one event frame per `data` field. `Last-Event-ID` resumes. The admin selects an org with `org_id`."""
         return self._open_sse(
             request, SseConnection(self._live, self._feed.epoch()), org_id_of(request, self._org), None
         )
 
     async def open_legacy_stream(self, request: Request) -> Response:
-        """What happens to one workspace, as `{type, timestamp, data}`."""
+        """Stream the events of one workspace as `{type, timestamp, data}`."""
         workspace = request.workspace
         return self._open_sse(
             request, LegacySseConnection(self._live, self._feed.epoch()), workspace.org_id, workspace.id
@@ -135,22 +135,24 @@ class LiveRoutes:
         return stream.to_response(subscriber, lambda: self._live.resume(subscriber, int(seq), epoch))
 
     def _event_rewriter(self, request: Request) -> Callable[[EncodedEvent], EncodedEvent] | None:
-        """How an agent is told of its own mail that asks for instructions (`include=instructions`)."""
+        """Return the function that adds instructions to an agent's own messages; None unless `include=instructions`."""
         own = self._org.workspace(request.caller.id) if request.caller.kind is CredentialKind.WORKSPACE else None
         options = self._presenter.options_for(own, request.query_params(), only_if_requested=True)
         if own is None or options is None:
             return None
         own_id = own.id
 
-        def retold(event: EncodedEvent) -> EncodedEvent:
+        def rewrite(event: EncodedEvent) -> EncodedEvent:
             now = self._org.workspace(own_id)
             return event if now is None else self._presenter.present_event(now, options, event)
 
-        return retold
+        return rewrite
 
 
 def org_id_of(request: Request, org: OrgReader) -> str:
-    """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""
+    """Return the caller's own org; for the admin the one named by `org_id`, or the first.
+
+    Raises NotFound, WorkspaceRemoved."""
     caller: Caller = request.caller
     if caller.kind is CredentialKind.WORKSPACE:
         return org.active_workspace(caller.id).org_id

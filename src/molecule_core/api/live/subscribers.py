@@ -1,7 +1,4 @@
-"""Who listens to an organisation's events, where in its journal they stand, and where their frames go.
-
-Above: `api/live/hub.py`. Below: `views/feed.py`.
-"""
+"""Subscribers of an org's events: their access, their journal cursor and the transport of their frames."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
@@ -17,71 +14,71 @@ ChannelWork = Coroutine[Any, Any, None]
 
 
 class EventTransport(Protocol):
-    """Where a listener's frames go."""
+    """Connection that encodes and sends a subscriber's frames."""
 
     kind: str
-    """What operators call it."""
+    """Label of the subscriber metric."""
     can_resubscribe: bool
-    """Whether its client knows what to do when it is told to load a snapshot."""
+    """Whether the client handles `snapshot_required`."""
     has_snapshot: bool
-    """Whether there is one to load instead of all that it missed."""
+    """Whether the client can load a snapshot instead of the missed events."""
 
     def encode_event(self, prev: int, event: EncodedEvent) -> bytes:
-        """A notice as this kind of channel tells it; the same for all of the kind whose last event was `prev`."""
+        """Encode an event. The result is shared by all transports of the class whose last event was `prev`."""
 
     def encode_control(self, frame: msgspec.Struct, at: int) -> bytes:
-        """A frame that is no event; the client then is at this number."""
+        """Encode a control frame, after which the client is at journal number `at`."""
 
     def encode_ping(self, sent: int) -> bytes:
-        """A sign of life, with the number of the last event sent."""
+        """Encode a keepalive with the number of the last sent event."""
 
     def write(self, data: bytes) -> None:
-        """Sends bytes, or keeps them until the client has read."""
+        """Send bytes; they are buffered until the client reads."""
 
     def unread_bytes(self) -> int:
-        """Bytes that the client has not taken yet."""
+        """Return the number of bytes that the client has not read yet."""
 
     def delivered_bytes(self) -> int:
-        """Bytes that it has taken."""
+        """Return the number of bytes that the client has read."""
 
     async def wait_drained(self) -> None:
-        """Returns once the client has taken nearly all."""
+        """Wait until the client has read nearly everything."""
 
     def replace_work(self, work: Callable[[], ChannelWork]) -> None:
-        """Does something for this channel, in place of what is being done for it."""
+        """Cancel the current work of this channel and run this instead."""
 
     def disconnect(self, code: int, reason: str) -> None:
-        """Ends the channel."""
+        """Close the channel."""
 
 
 class AuthorizedChannel(Protocol):
-    """Who was let in, by what, and, if it is one workspace's, whose channel it is."""
+    """Open channel with the credential that authorized it."""
 
     @property
     def caller(self) -> Caller:
-        """Who."""
+        """Return the caller."""
 
     @property
     def credential(self) -> str:
-        """The hash of the credential."""
+        """Return the hash of the credential."""
 
     @property
     def workspace_id(self) -> str | None:
-        """The workspace without which it makes no sense."""
+        """Return the workspace whose removal ends the channel."""
 
 
 class SubscriberSet(Protocol):
-    """Where a listener is kept."""
+    """Set of the subscribers of an org."""
 
     def remove(self, subscriber: "LiveSubscriber") -> None:
-        """Lets it go."""
+        """Remove a subscriber."""
 
 
 class LiveSubscriber:
-    """One channel's place in an organisation's journal.
+    """Cursor of one channel in the journal of an org.
 
-    `cursor`: it has been told all that it may see up to here. `sent`: the number of the last event it got. `live`: it
-    has caught up, and is told what comes as it comes."""
+    `cursor`: all visible events up to here were sent. `last_sent`: number of the last event that was sent. `is_live`:
+    the subscriber has caught up and receives events as they are published."""
 
     __slots__ = (
         "about_workspace_id",
@@ -91,11 +88,11 @@ class LiveSubscriber:
         "cursor",
         "idle_checks",
         "is_live",
+        "last_delivered",
+        "last_sent",
         "org_id",
         "rewrite",
-        "last_sent",
         "transport",
-        "last_delivered",
         "workspace_id",
     )
 
@@ -108,7 +105,7 @@ class LiveSubscriber:
         about_workspace_id: str | None = None,
         rewrite: Callable[[EncodedEvent], EncodedEvent] | None = None,
     ) -> None:
-        """`retold`: a notice as this one alone is told it."""
+        """Create a subscriber. `rewrite` changes events for it alone."""
         self.rewrite = rewrite
         self.caller = caller
         self.org_id = org_id
@@ -124,7 +121,7 @@ class LiveSubscriber:
         self.idle_checks = 0
 
     def send_event(self, event: EncodedEvent, frames: dict[tuple[type, int], bytes]) -> None:
-        """Sends a notice; its bytes are made once for all listeners who can share them."""
+        """Send an event. `frames` holds encodings that subscribers share."""
         if self.rewrite is not None and event.message_row is not None:
             event, frames = self.rewrite(event), {}
         key = (type(self.transport), self.last_sent)
@@ -136,13 +133,13 @@ class LiveSubscriber:
             self.cursor = self.last_sent = event.seq
 
     def send_frame(self, frame: msgspec.Struct, at: int) -> None:
-        """Sends a frame that is no event."""
+        """Send a control frame."""
         self.transport.write(self.transport.encode_control(frame, at))
 
     def is_stuck(self) -> bool:
-        """Whether it has left something unread, and taken nothing between the last three times that this was asked.
+        """Return whether data is unread and nothing was read during the last three checks.
 
-        Twice would be too strict: the kernel tells only when a third of its own large buffer is free again."""
+        Two checks would be too strict: the kernel reports progress only when a third of its buffer is free again."""
         previous, self.last_delivered = self.last_delivered, self.transport.delivered_bytes()
         self.idle_checks = (
             self.idle_checks + 1 if self.transport.unread_bytes() > 0 and previous == self.last_delivered else 0
@@ -151,7 +148,7 @@ class LiveSubscriber:
 
 
 def audience_of(org: OrgReader, subscriber: LiveSubscriber) -> Audience:
-    """Which facts of the journal a listener may see, as things stand now."""
+    """Return which journal events a subscriber may see at present."""
     if subscriber.workspace_id is None:
         return Audience(subscriber.org_id)
     own = org.workspace(subscriber.workspace_id)

@@ -1,8 +1,6 @@
-"""What live channels tell and the journal does not keep: that agents live, what they work on, how far work is.
+"""Events that live channels send and the journal does not store: heartbeats, current tasks, progress.
 
-Of each agent and each delegation the newest counts, and is told at most four times a second.
-
-Above: `api/live/hub.py`. Below: `views/feed.py`.
+Only the newest state of each agent and delegation is sent, at most four times a second.
 """
 
 import asyncio
@@ -12,14 +10,14 @@ from molecule_core.common.clock import SECOND, Clock
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.feed import EncodedEvent, Feed, ProgressWatermark
 
-# What agents say of themselves is told at most four times a second.
+# At most four updates a second of each kind.
 PUBLISH_INTERVAL_SECONDS = 0.25
-# What agents work on, and how far they are, is told anew to who comes, as far as it has changed within this time.
+# New subscribers receive the current tasks and progress that changed within this time.
 _RECENT_SECONDS = 60
 
 
 class TransientEvents:
-    """Tells the listeners of one organisation."""
+    """Publisher of the transient events of one org."""
 
     def __init__(
         self, feed: Feed, org: OrgReader, org_id: str, publish: Callable[[EncodedEvent], object], *, clock: Clock
@@ -33,7 +31,7 @@ class TransientEvents:
         self._progress_watermark = ProgressWatermark(clock.now())
 
     async def publish_heartbeats(self) -> None:
-        """That agents were heard."""
+        """Publish heartbeats and changed tasks."""
         heartbeat_count = self._org.last_heartbeat_number()
         while not self._feed.closing:
             await self._feed.wait_for_heartbeat(self._org_id, heartbeat_count)
@@ -55,14 +53,14 @@ class TransientEvents:
             yield self._feed.task_event(workspace_id, now)
 
     async def publish_progress(self) -> None:
-        """How far work is."""
+        """Publish the progress of delegations."""
         while not self._feed.closing:
             for event in await self._feed.wait_for_progress(self._org_id, self._progress_watermark):
                 self._publish(event)
             await clock_sleep(self._clock, PUBLISH_INTERVAL_SECONDS)
 
     async def recent(self) -> list[EncodedEvent]:
-        """What was told within the last minute: who comes, or loaded a snapshot meanwhile, was not told."""
+        """Return the events of the last minute, for subscribers that connected or loaded a snapshot meanwhile."""
         now = self._clock.now()
         since = now - _RECENT_SECONDS * SECOND
         tasks = [self._feed.task_event(each.id, now) for each in self._org.tasks_changed_since(self._org_id, since)]
@@ -70,5 +68,5 @@ class TransientEvents:
 
 
 async def clock_sleep(clock: Clock, seconds: float) -> None:
-    """Waits on the clock that was handed in."""
+    """Sleep on the injected clock."""
     await clock.wait(asyncio.get_running_loop().create_future(), seconds)

@@ -1,6 +1,6 @@
-"""The live channel as a WebSocket; frames of events are made once for all.
+"""Live channel as a WebSocket. Event frames are encoded once for all clients.
 
-Above: `api/http/connection.py` hands the connection over. Below: `api/http/websocket_protocol.py`, `api/live/held_connection.py`, `api/live/hub.py`.
+Takes connections over from `api/http/connection.py`; calls `api/live/hub.py`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from molecule_core.wire.schemas.live import PingFrame, SubscribeFrame
 
 
 class _ClientFrame(msgspec.Struct):
-    """Any frame of a client: a decoder of one kind alone would take a frame of no kind for it."""
+    """Any frame of a client. Needed since a decoder of a single tagged type accepts frames without a type."""
 
     type: str
 
@@ -31,7 +31,7 @@ _CLIENT_FRAME_DECODER, _SUBSCRIBE_DECODER = msgspec.json.Decoder(_ClientFrame), 
 
 
 class WebSocketConnection(LiveConnection):
-    """One client's WebSocket, and the sink of its listener."""
+    """WebSocket of one client, and the transport of its subscriber."""
 
     kind = "websocket"
     can_resubscribe = True
@@ -44,7 +44,7 @@ class WebSocketConnection(LiveConnection):
         credential: str,
         rewrite: Callable[[EncodedEvent], EncodedEvent] | None = None,
     ) -> None:
-        """Answers the handshake. Raises WebSocketNeeded: it is none, or of another version."""
+        """Prepare the handshake response. Raises WebSocketRequired if there is no handshake, or of another version."""
         super().__init__(live)
         self._subscriber = LiveSubscriber(request.caller, org_id, self, credential, rewrite=rewrite)
         head = handshake_response(request.headers)
@@ -55,11 +55,11 @@ class WebSocketConnection(LiveConnection):
 
     @staticmethod
     def _max_message_bytes(limits: Limits) -> int:
-        """Bytes of one message of a client."""
+        """Return the limit in bytes of a client's message."""
         return limits.frame_bytes
 
     def to_response(self) -> Response:
-        """The answer that turns the connection into this WebSocket."""
+        """Return the response that turns the connection into this WebSocket."""
         return Response(b"", 101, upgrade=self._take_over)
 
     def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
@@ -71,18 +71,18 @@ class WebSocketConnection(LiveConnection):
     # -- from the client -----------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: frames, or parts of them."""
+        """Handle the complete messages in the received bytes."""
         for message in self._protocol.receive_texts(data):
             self._handle_message(message)
         self._flush()
 
     def eof_received(self) -> None:
-        """The client sends no more."""
+        """Close after the client has closed its side."""
         self._protocol.receive_eof()
         self._flush()
 
     def _handle_message(self, data: bytes) -> None:
-        """What the client asks for. What we do not know is left alone: it may be newer than we are."""
+        """Handle a subscription. Unknown frames are ignored: the client may be newer than the server."""
         try:
             subscription = (
                 _SUBSCRIBE_DECODER.decode(data) if _CLIENT_FRAME_DECODER.decode(data).type == "subscribe" else None
@@ -96,19 +96,19 @@ class WebSocketConnection(LiveConnection):
     # -- to the client -------------------------------------------------------------------------------------------------
 
     def encode_event(self, prev: int, event: EncodedEvent) -> bytes:
-        """A notice as a text frame."""
+        """Encode an event as a text frame."""
         return encode_text_frame(event.frame(prev))
 
     def encode_control(self, frame: msgspec.Struct, _at: int) -> bytes:
-        """A frame that is no event."""
+        """Encode a control frame."""
         return encode_text_frame(msgspec.json.encode(frame))
 
     def encode_ping(self, sent: int) -> bytes:
-        """A sign of life that pages can see (they see no frames of the protocol itself)."""
+        """Encode a keepalive that web pages can see; they do not see protocol pings."""
         return encode_text_frame(msgspec.json.encode(PingFrame(sent)))
 
     def write(self, data: bytes) -> None:
-        """Sends bytes that are whole frames; nothing more after the farewell."""
+        """Send complete frames; nothing after the close frame."""
         if self._protocol.is_open:
             self._send(data)
 
@@ -116,14 +116,14 @@ class WebSocketConnection(LiveConnection):
         WebSocketConnection.write(self, encode_text_frame(data))
 
     def _close_protocol(self, code: int, reason: str) -> None:
-        """Says why, and closes; a client that does not take even that is cut off."""
+        """Send the reason and close; abort after `CLOSE_GRACE_SECONDS`."""
         if self._protocol.is_open:
             self._protocol.send_close(code, reason)
             self._flush()
             asyncio.get_running_loop().call_later(CLOSE_GRACE_SECONDS, self._transport.abort)
 
     def shutdown(self) -> None:
-        """The server stops."""
+        """Disconnect because the server restarts."""
         self.disconnect(CLOSE_RESTARTING, "the server restarts; resume")
         self._close_gracefully()
 
@@ -131,7 +131,7 @@ class WebSocketConnection(LiveConnection):
         for data in self._protocol.data_to_send():
             if data:
                 self._send(data)
-            else:  # how the package says that this side is done
+            else:  # the package's marker for the end of this side
                 self._transport.close()
         if self._protocol.should_close:
             self._transport.close()

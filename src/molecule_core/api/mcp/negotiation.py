@@ -1,6 +1,6 @@
-"""What MCP over HTTP asks of a request, by the book of both eras: its kind, its era, its headers. No I/O.
+"""Validates MCP requests over HTTP: message kind, protocol version, headers. No I/O.
 
-Above: `api/mcp/routes.py`. Below: the dispatcher's words (`tools/mcp_dispatcher.py`).
+Versions with `initialize` use sessions; newer ones are stateless. Called by `api/mcp/routes.py`.
 """
 
 import base64
@@ -34,7 +34,7 @@ from molecule_core.wire.protocols.jsonrpc import (
 HEADER_MISMATCH = -32020
 NO_SESSION = -32001
 _JSON, _EVENTS = "application/json", "text/event-stream"
-# Of the second era: what is refused before anything was done has a status of its own; all else is an answer.
+# Stateless versions only: requests rejected before any work have their own status; all other responses are 200.
 _STATUS_OF_CODE = {
     **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, UNSUPPORTED_VERSION), 400),
     METHOD_NOT_FOUND: 404,
@@ -44,7 +44,7 @@ _BASE64_VALUE = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class McpRejection(Exception):
-    """A request of MCP that is answered with an error of JSON-RPC and a status."""
+    """MCP request that is answered with a JSON-RPC error and an HTTP status."""
 
     def __init__(self, status: int, code: int, text: str, id_: str | int | None = None, data: Any = None) -> None:
         self.status = status
@@ -53,19 +53,19 @@ class McpRejection(Exception):
         super().__init__(text)
 
     def to_response(self) -> Response:
-        """The answer."""
+        """Return the error response."""
         return Response(msgspec.json.encode(self.error.to_response(self.id)), self.status)
 
 
 class RpcMessageKind(enum.Enum):
-    """What a message is."""
+    """Whether a JSON-RPC message needs a response."""
 
     REQUEST = "wants an answer"
     ONE_WAY = "wants none: a notification, or an answer"
 
 
 def client_accepts_events(request: Request) -> bool:
-    """Whether the client takes an answer as events. Raises Refused if it takes neither them nor JSON."""
+    """Return whether the client accepts server-sent events. Raises McpRejection if it accepts neither them nor JSON."""
     accepted = _accepted_types(request)
     if not accepted & {_JSON, "application/*", "*/*"}:
         raise McpRejection(
@@ -75,7 +75,7 @@ def client_accepts_events(request: Request) -> bool:
 
 
 def check_accepts_events(request: Request) -> None:
-    """For a request that can only be answered with events. Raises Refused."""
+    """Check that the client accepts server-sent events. Raises McpRejection."""
     if not _accepted_types(request) & {_EVENTS, "text/*", "*/*"}:
         raise McpRejection(406, INVALID_REQUEST, f"this is a stream of events: send Accept: {_EVENTS}")
 
@@ -86,14 +86,14 @@ def _accepted_types(request: Request) -> set[str]:
 
 
 def check_content_type(request: Request) -> None:
-    """Raises Refused if the body says that it is something else."""
+    """Check that the body is declared as JSON. Raises McpRejection."""
     declared = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if declared != _JSON:
         raise McpRejection(415, INVALID_REQUEST, f"the body must be {_JSON}: send Content-Type: {_JSON}")
 
 
 def kind_of_message(message: Any) -> RpcMessageKind:
-    """What a message is. Raises Refused if it is no JSON-RPC."""
+    """Return the kind of a message. Raises McpRejection if it is not JSON-RPC."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise McpRejection(400, INVALID_REQUEST, 'send one JSON-RPC object with "jsonrpc": "2.0"')
     method, params, id_ = message.get("method"), message.get("params"), valid_id(message.get("id"))
@@ -109,13 +109,14 @@ def kind_of_message(message: Any) -> RpcMessageKind:
 
 
 def request_meta(message: Any) -> dict[str, Any]:
-    """`_meta` of a request; empty if it has none."""
+    """Return `_meta` of a request, or an empty object."""
     return as_object(as_object(as_object(message).get("params")).get("_meta"))
 
 
 def is_stateless(request: Request, message: Any) -> bool:
-    """Whether a request is of the second era: it says so in its header, or in itself. Raises Refused for a version that
-    nobody knows."""
+    """Return whether a request uses a stateless version, by its header or its `_meta`.
+
+    Raises McpRejection for an unknown version."""
     version = request.header(b"mcp-protocol-version")
     if VERSION_KEY in request_meta(message) and message.get("method") != "initialize":
         return True
@@ -130,7 +131,7 @@ def is_stateless(request: Request, message: Any) -> bool:
 
 
 def check_stateless(request: Request, message: JsonRpcMessage) -> None:
-    """The steps by which the second era checks a request before anything is done. Raises Refused."""
+    """Check a stateless request before any work is done. Raises McpRejection."""
     id_, method, meta = message["id"], message["method"], request_meta(message)
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing:
@@ -149,7 +150,7 @@ def check_stateless(request: Request, message: JsonRpcMessage) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """A header's value; one that could not stand in a header comes as base64. None if it is broken."""
+    """Return a header value, decoded if it is base64; None if that is malformed."""
     found = _BASE64_VALUE.fullmatch(value or "")
     if found is None:
         return value
@@ -161,6 +162,6 @@ def _decode_header(value: str | None) -> str | None:
 
 
 def stateless_status(answer: JsonRpcMessage) -> int:
-    """The status of an answer of the second era."""
+    """Return the HTTP status of a response in a stateless version."""
     error = answer.get("error")
     return _STATUS_OF_CODE.get(error["code"], 200) if isinstance(error, dict) else 200

@@ -1,9 +1,9 @@
-"""Where the messages of one MCP request go: together in one JSON answer, or one by one as server-sent events.
+"""Sends the messages of one MCP request: as one JSON response, or one by one as server-sent events.
 
-An answer begins as JSON. It becomes a stream with the first message that is not the answer itself (progress), or when
-the answer is long in coming, so that no proxy takes the silence for death. One clock looks after all of them.
+A response starts as JSON. It becomes a stream with the first message before the answer (progress), or when the answer
+takes long, so that proxies do not time out. One task checks all open responses.
 
-Above: `api/mcp/routes.py`. Below: connections that are ours (`api/live/held_connection.py`).
+Called by `api/mcp/routes.py`; streams are connections of `api/live/held_connection.py`.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage
 
 _EVENTS = b"text/event-stream; charset=utf-8"
 _KEEPALIVE = b": alive\n\n"
-# Rounds of the clock in which a client took nothing of what waits for it, then it is cut.
+# Checks in which a client read none of its unread data before it is disconnected.
 _MAX_IDLE_CHECKS = 2
 ENDED, SLOW, REPLACED = "credential ended", "too slow", "replaced"
 RpcId = str | int
 
 
 def format_event(message: JsonRpcMessage) -> bytes:
-    """A message as one event."""
+    """Encode a message as one event."""
     return b"event: message\ndata: %s\n\n" % msgspec.json.encode(message)
 
 
 class SseResponse(HeldConnection):
-    """An answer that goes on as events until it is finished. `lost` is called once its connection is gone."""
+    """Response sent as events until it is finished. `on_lost` is called when the connection is gone."""
 
     def __init__(self, on_lost: Callable[[], None]) -> None:
         super().__init__()
@@ -50,39 +50,40 @@ class SseResponse(HeldConnection):
         self.is_open = False
 
     def open(self, first: Iterable[bytes], transport: asyncio.Transport, connections: set[Any], rate: bytes) -> None:
-        """Takes a connection over: head, and what is to be said at once."""
+        """Take the connection over; send the head and the buffered events."""
         self.is_open = True
         self._hold_connection(transport, connections, render_stream_head(_EVENTS, rate) + b"".join(first))
 
     async def send_when_drained(self, data: bytes) -> None:
-        """Sends something, however long, once the client has taken nearly all of what came before. One at a time: of
-        several that have waited for the same moment, each but the first would find what that one has just written."""
+        """Send data of any size once the client has read nearly everything before it.
+
+        One sender at a time: of several waiting senders, all but the first would find the buffer filled again."""
         async with self._send_lock:
             await self.wait_drained()
             if not self._transport.is_closing():
                 self.write(data)
 
     def send_keepalive(self) -> None:
-        """A sign of life, unless there is one: whoever reads has something to read."""
+        """Send a keepalive, unless unread data already serves as one."""
         if not self.unread_bytes() and not self._transport.is_closing():
             self.write(_KEEPALIVE)
 
     def is_stuck(self) -> bool:
-        """Whether the client took nothing of what waits for it since the last looks."""
+        """Return whether the client read none of its unread data during the last checks."""
         previous, self._last_delivered = self._last_delivered, self.delivered_bytes()
         self._idle_checks = self._idle_checks + 1 if self.unread_bytes() > 0 and previous == self._last_delivered else 0
         return self._idle_checks >= _MAX_IDLE_CHECKS
 
     def finish(self) -> None:
-        """All is said: closes once the client has taken it."""
+        """Close once the client has read everything."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Ends it at once."""
+        """Close at once."""
         self._transport.abort()
 
     def shutdown(self) -> None:
-        """The server stops; an answer that is still due is waited for, as on every other connection."""
+        """Do nothing: pending answers are awaited, as on every other connection."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -90,15 +91,14 @@ class SseResponse(HeldConnection):
 
 
 class ServerStreamConnection(SseResponse):
-    """What a session's client opens to be told what it did not ask for."""
+    """Stream of a session for messages that answer no request."""
 
     def __init__(self, on_lost: Callable[[], None], limit: int) -> None:
         super().__init__(on_lost)
         self._limit = limit
 
     def send_now(self, data: bytes) -> bool:
-        """Sends something at once; False if the client has left too much unread of what came before, and is cut for
-        it."""
+        """Send data at once. If the client has too much unread, abort the stream and return False."""
         if self._transport.is_closing():
             return True
         if self.unread_bytes() > self._limit:
@@ -108,22 +108,22 @@ class ServerStreamConnection(SseResponse):
         return True
 
     def shutdown(self) -> None:
-        """The server stops."""
+        """Close the stream."""
         self._close_gracefully()
 
 
 class Monitored(AuthorizedChannel, Protocol):
-    """What the clock looks after."""
+    """Open response or stream that is checked periodically."""
 
     def check(self) -> str | None:
-        """A look after some time; why it was cut, if it was."""
+        """Check the client; return the reason if it was disconnected."""
 
     def terminate(self, error: MoleculeError) -> None:
-        """Ends it, and says why if that is still possible."""
+        """End it, with an error response if nothing has been sent yet."""
 
 
 class OpenResponses:
-    """All requests of MCP that are being answered, and the streams that stand open."""
+    """MCP requests in progress, and open streams."""
 
     def __init__(self, clock: Clock, limits: Limits, has_lost_access: Callable[[AuthorizedChannel], bool]) -> None:
         self._clock = clock
@@ -140,17 +140,17 @@ class OpenResponses:
         return response in self._all
 
     def add(self, response: Monitored) -> None:
-        """Looks after one more."""
+        """Start checking a response."""
         self._all.add(response)
         if self._monitor_task is None or self._monitor_task.done():
             self._monitor_task = asyncio.create_task(self._monitor_loop())
 
     def discard(self, response: Monitored) -> None:
-        """It has ended."""
+        """Remove a response that has ended."""
         self._all.discard(response)
 
     def end_unauthorized(self) -> None:
-        """Some credential has ended: what it let in ends too."""
+        """Terminate the responses whose credential has ended."""
         for response in list(self._all):
             if self._has_lost_access(response):
                 self.disconnects[ENDED] += 1
@@ -161,12 +161,12 @@ class OpenResponses:
             await clock_sleep(self._clock, self._limits.live_seconds)
             self.end_unauthorized()
             for response in list(self._all):
-                cut = response.check()
-                if cut is not None:
-                    self.disconnects[cut] += 1
+                reason = response.check()
+                if reason is not None:
+                    self.disconnects[reason] += 1
 
     async def close(self) -> None:
-        """The server stops."""
+        """Stop the checks."""
         if self._monitor_task is not None:
             self._monitor_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -174,7 +174,7 @@ class OpenResponses:
 
 
 class PostResponse:
-    """The answer to one POST. Whatever works on it finds it under `current()`, in tasks of its own too."""
+    """Response to one POST. Tasks working on it find it with `current_response`."""
 
     def __init__(
         self,
@@ -186,8 +186,10 @@ class PostResponse:
         *,
         accepts_events: bool,
     ) -> None:
-        """`holder`: who has what a tool takes: a session, or a credential. `wanted`: the ids that are to be
-        answered. `give_up`: nobody waits for these any more. `streams`: whether the client takes events."""
+        """Create an undecided response.
+
+        `holder`: owner of the messages that tools claim, a session or a credential hash. `request_ids`: ids that need
+        an answer. `on_abandoned`: called with the ids for which the client no longer waits."""
         self.request = request
         self.credential = credential
         self.holder = holder
@@ -206,29 +208,29 @@ class PostResponse:
 
     @property
     def caller(self) -> Caller:
-        """Who asked."""
+        """Return the caller."""
         return self.request.caller
 
     @property
     def workspace_id(self) -> str:
-        """As which workspace."""
+        """Return the id of the caller's workspace."""
         return self.caller.id
 
     @property
     def is_complete(self) -> bool:
-        """Whether all answers are there."""
+        """Return whether all requests are answered."""
         return not self._pending_ids
 
     async def wait_decided(self) -> None:
-        """Returns once it is known how the answer goes out."""
+        """Wait until it is decided whether the response is JSON or a stream."""
         await asyncio.wait((self._format_decided,))
 
     async def send(self, message: JsonRpcMessage) -> None:
-        """Takes a message: an answer, or something before it. Whoever tells more than the client reads has to wait."""
+        """Send an answer, or a message before it. Waits while the client has not read what came before."""
         if "method" not in message:
             self._pending_ids.discard(message["id"])
             self.answers.append(message)
-        elif not self._accepts_events:  # this client has said that it takes the answer only
+        elif not self._accepts_events:  # it accepts only JSON, which holds the answer alone
             return
         if self._stream.is_open:
             await self._send_event(format_event(message))
@@ -246,10 +248,10 @@ class PostResponse:
         finally:
             self._unsent_events -= 1
             self._finish_if_sent()
-        await self._stream.wait_drained()  # a call is under way, and counts, until its client has the answer
+        await self._stream.wait_drained()  # the call counts as running until its client has the answer
 
     def _finish_if_sent(self) -> None:
-        """Closes the stream after the last answer; of those that are there already, some may wait for their turn."""
+        """Close the stream after the last answer, if no event is still waiting to be sent."""
         if self.is_complete and not self._unsent_events:
             self._stream.finish()
 
@@ -259,7 +261,7 @@ class PostResponse:
             self._format_decided.set_result(None)
 
     def to_stream_response(self) -> Response:
-        """The answer that takes the connection over."""
+        """Return the response that takes the connection over."""
         return Response(b"", upgrade=self._take_over)
 
     def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
@@ -269,21 +271,21 @@ class PostResponse:
             self._stream.finish()
 
     def check(self) -> str | None:
-        """Long in coming: the client is told that we are at it. One that takes nothing is cut."""
+        """Send a keepalive if the answer takes long; disconnect a client that reads nothing."""
         self._checks += 1
         if self._stream.is_open:
             if self._stream.is_stuck():
                 self._stream.abort()
                 return SLOW
             self._stream.send_keepalive()
-        elif self.is_stream:  # its connection has gone before it could take it over
+        elif self.is_stream:  # the connection was lost before the stream took it over
             self.abandon()
         elif self._checks > 1 and self._accepts_events:
             self._decide_format(stream=True)
         return None
 
     def terminate(self, error: MoleculeError) -> None:
-        """Ends it: with a refusal, if nothing has been said yet."""
+        """End it, with an error response if nothing has been sent yet."""
         self.error = error
         if self._stream.is_open:
             self._stream.abort()
@@ -292,14 +294,14 @@ class PostResponse:
             self.abandon()
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more: what works on it may stop."""
+        """Drop the pending requests and notify `on_abandoned`; the client no longer waits."""
         abandoned_ids, self._pending_ids = self._pending_ids, set()
         if abandoned_ids:
             self._on_abandoned(abandoned_ids)
         self.on_finished()
 
     def cancel_request(self, id_: RpcId) -> None:
-        """The client itself wants no answer to a request any more, and gets none."""
+        """Drop a request that the client has cancelled; it gets no answer."""
         if id_ not in self._pending_ids:
             return
         self._pending_ids.discard(id_)
@@ -310,7 +312,7 @@ class PostResponse:
 
 
 class ServerStream:
-    """The stream that a session's client has opened for what it did not ask for."""
+    """Stream that a client has opened for messages of its session that answer no request."""
 
     def __init__(self, request: Request, credential: str, on_lost: Callable[[], None], limit: int) -> None:
         self.caller = request.caller
@@ -321,31 +323,31 @@ class ServerStream:
         self._stream = ServerStreamConnection(on_lost, limit)
 
     def to_response(self) -> Response:
-        """The answer that takes the connection over."""
+        """Return the response that takes the connection over."""
         return Response(b"", upgrade=self._take_over)
 
     def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         self._stream.open((_KEEPALIVE,), transport, connections, rate)
 
     async def send(self, message: JsonRpcMessage) -> None:
-        """Tells the client something."""
+        """Send a message, if the stream is open."""
         if self._stream.is_open:
             self._stream.send_now(format_event(message))
             await self._stream.wait_drained()
 
     def check(self) -> str | None:
-        """A sign of life."""
+        """Send a keepalive; disconnect a client that reads nothing."""
         self._checks += 1
         if self._stream.is_open:
             if self._stream.is_stuck() or not self._stream.send_now(_KEEPALIVE):
                 self._stream.abort()
                 return SLOW
-        elif self._checks > 1:  # its connection has gone before it could take it over
+        elif self._checks > 1:  # the connection was lost before the stream took it over
             self._on_lost()
         return None
 
     def terminate(self, _error: MoleculeError) -> None:
-        """Ends it."""
+        """End the stream."""
         if self._stream.is_open:
             self._stream.abort()
         else:
@@ -356,13 +358,13 @@ _CURRENT: ContextVar[PostResponse] = ContextVar("outlet")
 
 
 def current_response() -> PostResponse | None:
-    """The answer that this task works on; None outside of requests."""
+    """Return the response that the current task works on; None outside requests."""
     return _CURRENT.get(None)
 
 
 @contextlib.contextmanager
 def responding_to(post_response: PostResponse) -> Iterator[None]:
-    """All that is begun in this block, in tasks of its own too, works on this answer."""
+    """Make `post_response` the current response of this block and of tasks started in it."""
     token = _CURRENT.set(post_response)
     try:
         yield

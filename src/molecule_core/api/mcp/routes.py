@@ -1,10 +1,8 @@
-"""The server's own MCP endpoint: streamable HTTP, for hosts that have nothing but an address and a token.
+"""MCP endpoint of the server: streamable HTTP, for hosts that have only an address and a token.
 
-Two addresses, one meaning: the caller is the workspace whose token it holds. A request is of one of two eras: of the
-first, it belongs to a session (`api/mcp/sessions.py`); of the second, it says all about itself. Both end in the one
-dispatcher, and tools in the table of routes.
-
-Above: `api/http/application.py`, which has let the caller in. Below: `mcp_rules`, `mcp_sessions`, `mcp_outlets`, `mcp_host`.
+Both paths act as the workspace of the token. Requests of versions with `initialize` belong to a session
+(`api/mcp/sessions.py`); those of stateless versions are self-contained. Both use the same dispatcher, whose tools call
+the route table.
 """
 
 import asyncio
@@ -54,8 +52,8 @@ _SESSION_UNKNOWN = "there is no such session (any more); begin anew with initial
 
 
 class RpcMessage(Struct):
-    """A message of JSON-RPC 2.0, as the Model Context Protocol has it. Up to its version 2025-03-26 several of them
-    may come in a list."""
+    """Message of JSON-RPC 2.0, as defined by the Model Context Protocol. Up to version 2025-03-26 a list of messages is
+    accepted too."""
 
     jsonrpc: str
     method: str = ""
@@ -64,7 +62,7 @@ class RpcMessage(Struct):
 
 
 class McpRoutes:
-    """The routes of MCP."""
+    """Handlers of the MCP endpoint."""
 
     def __init__(
         self,
@@ -92,7 +90,7 @@ class McpRoutes:
         live.on_credential_ended = self.open_responses.end_unauthorized
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         own, any_ = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN), AccessPolicy(frozenset((WORKSPACE,)))
         return [
             route
@@ -121,19 +119,20 @@ class McpRoutes:
         ]
 
     def _session_dispatcher(self, session: HttpMcpSession) -> McpClientSession:
-        """The dispatcher of a session."""
+        """Return a new dispatcher for a session."""
         return self._new_dispatcher(session.send, SessionMode.HANDSHAKE)
 
-    def _new_dispatcher(self, send: Callable[..., Any], eras: SessionMode) -> McpClientSession:
+    def _new_dispatcher(self, send: Callable[..., Any], mode: SessionMode) -> McpClientSession:
         extra = None if self._extensions is None else self._extensions.extra
         maximum = self._limits.mcp_calls
-        return McpClientSession(self._host, send, mode=eras, on_fault=_log_fault, max_calls=maximum, extra=extra)
+        return McpClientSession(self._host, send, mode=mode, on_fault=_log_fault, max_calls=maximum, extra=extra)
 
-    # -- the three verbs -----------------------------------------------------------------------------------------------
+    # -- POST, GET, DELETE ---------------------------------------------------------------------------------------------
 
     async def handle_post(self, request: Request) -> Response:
-        """Takes a message. A request is answered with JSON or, if it tells of progress or takes long, with events; all
-        else is only taken (202). The caller is the workspace of the token: no tool acts as another one."""
+        """Handle an MCP message as the workspace of the token. Tools cannot act as another workspace.
+
+        A request is answered with JSON, or with events if it reports progress or takes long. Other messages get 202."""
         try:
             self._check_origin(request)
             accepts_events = client_accepts_events(request)
@@ -148,7 +147,7 @@ class McpRoutes:
             return rejection.to_response()
 
     async def open_server_stream(self, request: Request) -> Response:
-        """Opens the stream of a session's messages that answer nothing."""
+        """Open the stream for messages of a session that answer no request."""
         try:
             self._check_origin(request)
             self._check_version_has_sessions(request)
@@ -157,21 +156,21 @@ class McpRoutes:
         except McpRejection as rejection:
             return rejection.to_response()
 
-        def lost() -> None:
+        def on_lost() -> None:
             if session.server_stream is server_stream:
                 session.server_stream = None
             if server_stream in self.open_responses:
                 self.open_responses.discard(server_stream)
                 self.sessions.release(session)
 
-        server_stream = ServerStream(request, credential, lost, self._limits.subscriber_bytes)
+        server_stream = ServerStream(request, credential, on_lost, self._limits.subscriber_bytes)
         self.sessions.acquire(session)
         self.open_responses.add(server_stream)
         self.sessions.attach_server_stream(session, server_stream)
         return server_stream.to_response()
 
     async def end_session(self, request: Request) -> Response:
-        """Ends a session, and all that is under way in it."""
+        """End a session, and the requests in progress in it."""
         try:
             self._check_origin(request)
             self._check_version_has_sessions(request)
@@ -181,8 +180,7 @@ class McpRoutes:
         return json_response({"status": "ended"})
 
     def _check_origin(self, request: Request) -> None:
-        """A page elsewhere may not speak to us, and a seat that was removed is nobody. Raises CrossOrigin,
-        WorkspaceRemoved."""
+        """Reject web pages of other hosts and removed workspaces. Raises CrossOrigin, WorkspaceRemoved."""
         self._authenticator.check_origin(request.headers)
         self._org.active_workspace(request.caller.id)
 
@@ -192,7 +190,7 @@ class McpRoutes:
             raise McpRejection(405, INVALID_REQUEST, f"version {version} knows no sessions: send POST")
 
     def _session_of(self, request: Request) -> HttpMcpSession:
-        """The session that a request names. Raises Refused."""
+        """Return the session named by a request. Raises McpRejection."""
         session_id = request.header(b"mcp-session-id")
         if session_id is None:
             raise McpRejection(400, INVALID_REQUEST, _SESSION_MISSING)
@@ -201,7 +199,7 @@ class McpRoutes:
             raise McpRejection(404, NO_SESSION, _SESSION_UNKNOWN)
         return session
 
-    # -- the first era -------------------------------------------------------------------------------------------------
+    # -- versions with sessions ----------------------------------------------------------------------------------------
 
     async def _post_in_session(self, request: Request, message: Any, *, accepts_events: bool) -> Response:
         messages = message if isinstance(message, list) else [message]
@@ -233,7 +231,7 @@ class McpRoutes:
             raise McpRejection(400, INVALID_REQUEST, f"a list holds 1 to {self._limits.mcp_batch} messages")
 
     def _forward_client_answers(self, messages: list[Any]) -> None:
-        """What clients answer: the product asks them nothing."""
+        """Forward answers of clients to the test extensions; the product itself sends clients no requests."""
         if self._extensions is not None:
             for each in messages:
                 if "method" not in each:
@@ -252,19 +250,18 @@ class McpRoutes:
         session.post_responses.add(post_response)
         self.sessions.acquire(session)
 
-        def over() -> None:
+        def on_finished() -> None:
             if post_response in session.post_responses:
                 session.post_responses.discard(post_response)
                 self.sessions.release(session)
 
-        return await self._run_dispatcher(post_response, session.dispatcher, message, over)
+        return await self._run_dispatcher(post_response, session.dispatcher, message, on_finished)
 
-    # -- the second era ------------------------------------------------------------------------------------------------
+    # -- stateless versions --------------------------------------------------------------------------------------------
 
     async def _post_stateless(self, request: Request, message: Any, *, accepts_events: bool) -> Response:
-        if (
-            kind_of_message(message) is RpcMessageKind.ONE_WAY
-        ):  # nothing that could be told concerns a request that is not there
+        # Notifications and answers refer to other requests, which a stateless dispatcher does not know.
+        if kind_of_message(message) is RpcMessageKind.ONE_WAY:
             return _accepted()
         check_stateless(request, message)
         own = request.caller.id
@@ -272,22 +269,22 @@ class McpRoutes:
             raise CapacityExceeded(what="MCP requests of this workspace", most=self._limits.mcp_calls)
         credential = self._authenticator.credential_hash(request.headers)
 
-        def give_up(_ids: set[RpcId]) -> None:
+        def on_abandoned(_ids: set[RpcId]) -> None:
             self._close_dispatcher(dispatcher)
 
         post_response = self._new_post_response(
-            request, {message["id"]}, give_up, holder=credential, accepts_events=accepts_events
+            request, {message["id"]}, on_abandoned, holder=credential, accepts_events=accepts_events
         )
         dispatcher = self._new_dispatcher(post_response.send, SessionMode.BOTH)
         self._stateless_calls[own] += 1
         open_calls = [own]
 
-        def over() -> None:
+        def on_finished() -> None:
             if open_calls:
                 self._stateless_calls[open_calls.pop()] -= 1
-                self._stateless_calls += Counter()  # drops those at zero
+                self._stateless_calls += Counter()  # drop entries at zero
 
-        response = await self._run_dispatcher(post_response, dispatcher, message, over)
+        response = await self._run_dispatcher(post_response, dispatcher, message, on_finished)
         if not post_response.is_stream and post_response.answers:
             response.status = stateless_status(post_response.answers[0])
         return response
@@ -303,30 +300,30 @@ class McpRoutes:
         self,
         request: Request,
         request_ids: set[RpcId],
-        give_up: Callable[[set[RpcId]], None],
+        on_abandoned: Callable[[set[RpcId]], None],
         *,
         holder: str,
         accepts_events: bool,
     ) -> PostResponse:
         credential = self._authenticator.credential_hash(request.headers)
-        return PostResponse(request, credential, holder, set(request_ids), give_up, accepts_events=accepts_events)
+        return PostResponse(request, credential, holder, set(request_ids), on_abandoned, accepts_events=accepts_events)
 
     async def _run_dispatcher(
-        self, post_response: PostResponse, dispatcher: McpClientSession, message: Any, over: Callable[[], None]
+        self, post_response: PostResponse, dispatcher: McpClientSession, message: Any, on_finished: Callable[[], None]
     ) -> Response:
-        """Lets the dispatcher work, and returns what it answers, or the beginning of it."""
+        """Pass a message to the dispatcher and return its response, or the start of a stream."""
 
-        def ended() -> None:
+        def finish() -> None:
             self.open_responses.discard(post_response)
-            over()
+            on_finished()
 
-        post_response.on_finished = ended
+        post_response.on_finished = finish
         self.open_responses.add(post_response)
         try:
             with responding_to(post_response):
                 await dispatcher.receive(message)
             await post_response.wait_decided()
-        except asyncio.CancelledError:  # the client has gone
+        except asyncio.CancelledError:  # the client has disconnected
             post_response.abandon()
             raise
         if post_response.is_stream:
@@ -334,20 +331,20 @@ class McpRoutes:
         post_response.abandon()
         if post_response.error is not None:
             raise post_response.error
-        if not post_response.answers:  # the client has cancelled it
+        if not post_response.answers:  # the client has cancelled the request
             return _accepted()
         answers = post_response.answers if isinstance(message, list) else post_response.answers[0]
         return Response(msgspec.json.encode(answers))
 
     def metrics(self) -> McpMetrics:
-        """What operators ask."""
+        """Return the metrics of the endpoint."""
         sessions = self.sessions
         return McpMetrics(
             len(sessions), sessions.opened, sessions.restored, len(self.open_responses), self.open_responses.disconnects
         )
 
     async def close(self) -> None:
-        """The server stops."""
+        """Close all sessions and stop the tasks."""
         await self.sessions.close()
         await self.open_responses.close()
         if self._closing_tasks:
@@ -359,5 +356,5 @@ def _accepted() -> Response:
 
 
 def _log_fault(error: BaseException) -> None:
-    """A mistake of ours; who asked is told that there was one."""
+    """Log an internal error; the client already received a generic one."""
     _log.error("a tool or a method of MCP failed", exc_info=error)

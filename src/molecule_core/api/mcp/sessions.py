@@ -1,10 +1,10 @@
-"""Sessions of MCP's first era: what a client has begun with `initialize` and goes on with under an id.
+"""Sessions of MCP versions with `initialize`.
 
-An id is proved by itself: it holds the protocol version, and a seal that only who holds the credential can have got. So
-a session outlives its server process: another one, or the same after a restart, takes it up where it was, and no client
-has to begin anew. In memory a session is kept while it is used, and for a while after.
+A session id is self-verifying: it contains the protocol version and a seal that only the holder of the credential can
+have received. Any server process can therefore restore a session, also after a restart, without a new `initialize`.
+A session stays in memory while it is used, and `mcp_idle_seconds` longer.
 
-Above: `api/mcp/routes.py`. Below: the dispatcher (`tools/mcp_dispatcher.py`).
+Called by `api/mcp/routes.py`; calls `tools/mcp_dispatcher.py`.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from molecule_core.common.limits import Limits
 from molecule_core.tools.mcp_dispatcher import HANDSHAKE_VERSIONS, McpClientSession
 from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage, as_object, valid_id
 
-# Ids that were ended by their clients are refused as long as they are remembered.
+# Ids ended by their clients are rejected as long as they are among the last ones.
 _MAX_ENDED = 10_000
 _NONCE_BITS = 128
 
 
 class HttpMcpSession:
-    """A session, its dispatcher, and the stream on which its client is told what it did not ask for."""
+    """Session with its dispatcher and its stream for messages that answer no request."""
 
     def __init__(
         self, id_: str, workspace_id: str, new_dispatcher: "Callable[[HttpMcpSession], McpClientSession]"
@@ -43,7 +43,7 @@ class HttpMcpSession:
         self.use_count = 0
 
     async def send(self, message: JsonRpcMessage) -> None:
-        """A message goes to the request that it is about; to the standing stream, if it is about none."""
+        """Send a message to the request it belongs to, otherwise to the session's stream."""
         post_response = current_response()
         if post_response is not None:
             await post_response.send(message)
@@ -51,7 +51,7 @@ class HttpMcpSession:
             await self.server_stream.send(message)
 
     def cancel_requests(self, messages: list[JsonRpcMessage]) -> None:
-        """Its client has given up these requests, and the dispatcher answers them no more."""
+        """Drop the requests that the client has cancelled; the dispatcher does not answer them either."""
         for each in messages:
             if each.get("method") == "notifications/cancelled":
                 id_ = valid_id(as_object(each.get("params")).get("requestId"))
@@ -61,13 +61,13 @@ class HttpMcpSession:
 
 
 def make_session_seal(credential: str, workspace_id: str, version: str, nonce: str) -> str:
-    """What proves that a session belongs to a credential (given by its hash) and a workspace."""
+    """Return the seal which proves that a session belongs to a credential (given by its hash) and a workspace."""
     text = f"mcp {workspace_id} {version} {nonce}"
     return hmac.new(credential.encode(), text.encode(), sha256).hexdigest()[:32]
 
 
 class McpSessionStore:
-    """The sessions that this process keeps."""
+    """Sessions in the memory of this process."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class McpSessionStore:
         randomness: Randomness,
         limits: Limits,
     ) -> None:
-        """`begin` makes the dispatcher of a session."""
+        """Create an empty store."""
         self._new_dispatcher = new_dispatcher
         self._open_responses = open_responses
         self._clock = clock
@@ -96,15 +96,15 @@ class McpSessionStore:
     def __len__(self) -> int:
         return len(self._all)
 
-    # -- in and out ----------------------------------------------------------------------------------------------------
+    # -- creation and lookup -------------------------------------------------------------------------------------------
 
     def new_session(self, request: Request) -> HttpMcpSession:
-        """A session that is not yet kept: its client's `initialize` decides. Raises TooManyOpen."""
+        """Create a session that `register` stores if its `initialize` succeeds. Raises CapacityExceeded."""
         self._evict_unused(request.caller.id)
         return HttpMcpSession("", request.caller.id, self._new_dispatcher)
 
     def register(self, session: HttpMcpSession, credential: str) -> str:
-        """The client has been greeted: from here on the session has an id, which is returned."""
+        """Store an initialized session and return its new id."""
         version = session.dispatcher.protocol_version
         nonce = f"{self._randomness.bits(_NONCE_BITS):032x}"
         session.id = f"{version}.{nonce}.{make_session_seal(credential, session.workspace_id, version, nonce)}"
@@ -113,12 +113,12 @@ class McpSessionStore:
         return session.id
 
     def find(self, request: Request, credential: str, id_: str) -> HttpMcpSession | None:
-        """The session of this id; None if the caller's credential has none. Raises TooManyOpen."""
+        """Return the session of this id, or None if the credential has none. Raises CapacityExceeded."""
         version, _, rest = id_.partition(".")
-        nonce, _, sealed = rest.partition(".")
-        proof = make_session_seal(credential, request.caller.id, version, nonce)
-        # Compared as bytes: a header may hold anything.
-        if not hmac.compare_digest(sealed.encode(), proof.encode()) or version not in HANDSHAKE_VERSIONS:
+        nonce, _, session_seal = rest.partition(".")
+        expected_seal = make_session_seal(credential, request.caller.id, version, nonce)
+        # Compared as bytes: compare_digest raises on non-ASCII text, which a header may contain.
+        if not hmac.compare_digest(session_seal.encode(), expected_seal.encode()) or version not in HANDSHAKE_VERSIONS:
             return None
         if id_ in self._ended:
             return None
@@ -126,7 +126,7 @@ class McpSessionStore:
         return existing if existing is not None else self._restore(request.caller.id, id_, version)
 
     def _restore(self, workspace_id: str, id_: str, version: str) -> HttpMcpSession:
-        """A session that another process has begun, or this one before it forgot it."""
+        """Restore a session started by another process, or by this one before it was dropped from memory."""
         self._evict_unused(workspace_id)
         session = HttpMcpSession(id_, workspace_id, self._new_dispatcher)
         session.dispatcher.protocol_version = version
@@ -141,7 +141,9 @@ class McpSessionStore:
         self._mark_unused(session)
 
     def _evict_unused(self, workspace_id: str) -> None:
-        """Of too many sessions the one goes that was not used for the longest time; its client will not notice."""
+        """Drop the workspace's longest unused session if it has too many. The client can still restore it.
+
+        Raises CapacityExceeded if all are in use."""
         own_sessions = self._by_workspace.get(workspace_id, {})
         maximum = self._limits.mcp_sessions
         if len(own_sessions) < maximum:
@@ -152,7 +154,7 @@ class McpSessionStore:
         self._close_session(own_sessions[unused[1]])
 
     def end_session(self, session: HttpMcpSession) -> None:
-        """Its client has ended it: the id is good for nothing any more."""
+        """End a session on its client's request; its id is rejected from now on."""
         self._ended[session.id] = None
         if len(self._ended) > _MAX_ENDED:
             self._ended.popitem(last=False)
@@ -178,7 +180,7 @@ class McpSessionStore:
 
     @contextlib.contextmanager
     def in_use(self, session: HttpMcpSession) -> Iterator[None]:
-        """In this block the session is in use."""
+        """Keep a session in use during this block."""
         self.acquire(session)
         try:
             yield
@@ -186,12 +188,12 @@ class McpSessionStore:
             self.release(session)
 
     def acquire(self, session: HttpMcpSession) -> None:
-        """Somebody uses it."""
+        """Mark a session as used once more."""
         session.use_count += 1
         self._unused.pop(session.id, None)
 
     def release(self, session: HttpMcpSession) -> None:
-        """Nobody does any more, if all have released it."""
+        """Undo one `acquire`; an unused session may expire."""
         session.use_count -= 1
         if not session.use_count and session.id in self._all:
             self._mark_unused(session)
@@ -202,7 +204,7 @@ class McpSessionStore:
             self._cleanup_task = asyncio.create_task(self._expire_unused())
 
     async def _expire_unused(self) -> None:
-        """Sleeps until the session that has been unused for the longest time may go. New ones are always later."""
+        """Close sessions as they expire. Always sleeps until the oldest one; newly unused ones expire later."""
         while self._unused:
             session_id, since = next(iter(self._unused.items()))
             remaining = since + self._limits.mcp_idle_seconds - self._clock.monotonic()
@@ -212,14 +214,14 @@ class McpSessionStore:
                 self._close_session(self._all[session_id])
 
     def attach_server_stream(self, session: HttpMcpSession, server_stream: ServerStream) -> None:
-        """A session has one standing stream: a client that opens another one has lost the first."""
+        """Set the stream of a session. A previous one is terminated: its client has lost it."""
         previous, session.server_stream = session.server_stream, server_stream
         if previous is not None:
             self._open_responses.disconnects[REPLACED] += 1
             previous.terminate(NotFound(what="stream"))
 
     def cancel_abandoned(self, session: HttpMcpSession, ids: set[RpcId]) -> None:
-        """Nobody waits for the answers to these requests."""
+        """Cancel requests whose client no longer waits for the answers."""
         for each in ids:
             notification = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": each}}
             task = asyncio.create_task(session.dispatcher.receive(notification))
@@ -227,7 +229,7 @@ class McpSessionStore:
             task.add_done_callback(self._closing_tasks.discard)
 
     async def close(self) -> None:
-        """The server stops."""
+        """Close all sessions and stop the tasks."""
         for session in list(self._all.values()):
             self._close_session(session)
         if self._cleanup_task is not None:

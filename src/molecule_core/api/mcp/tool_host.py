@@ -1,6 +1,6 @@
-"""The platform's tools on the server itself: each runs through the table of routes in process, as whoever asked.
+"""Runs the platform's tools inside the server: each calls the route table as the caller of the MCP request.
 
-Above: the dispatcher (`tools/mcp_dispatcher.py`), by way of `api/mcp/routes.py`. Below: `App.ask`, and the walks of `tools/runners/message_tools.py`.
+Called by `tools/mcp_dispatcher.py`; calls `Application.call_internally` and the tool runners.
 """
 
 from collections import OrderedDict
@@ -29,27 +29,27 @@ from molecule_core.tools.spec import LocalCall, RouteCall, ToolError, ToolSpec
 from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage, as_object
 
 INSTRUCTIONS = server_instructions()
-# Messages whose hand-over is remembered for agents that do not name its attempt.
+# Bound of remembered claim attempts, for agents that do not name the attempt when they acknowledge.
 _MAX_HELD_ATTEMPTS = 10_000
 ToolHandler = Callable[["ToolInvocation", Any], Awaitable[dict[str, Any]]]
 McpInternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
 
 
 class TestExtensions(Protocol):
-    """What a test server has beside the product's tools."""
+    """Additional tools of a test server."""
 
     specs: Sequence[ToolSpec]
     extra: ExtraMethods
 
     async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
-        """Runs one of these tools."""
+        """Run one of these tools."""
 
     def client_answered(self, message: JsonRpcMessage) -> None:
-        """A client has answered what it was asked."""
+        """Handle a client's answer to a request of the server."""
 
 
 class McpDependencies(NamedTuple):
-    """What the endpoint is given: time, ids, chance, settings, and, on a test server, more tools."""
+    """Dependencies of the MCP endpoint. `extensions` is set on test servers only."""
 
     clock: Clock
     ids: IdGenerator
@@ -60,7 +60,7 @@ class McpDependencies(NamedTuple):
 
 
 class ToolInvocation(NamedTuple):
-    """One call of a tool: for which request, told how, under which name."""
+    """Call of a tool: its request, its progress context and its idempotency key."""
 
     post_response: PostResponse
     context: CallContext
@@ -68,12 +68,12 @@ class ToolInvocation(NamedTuple):
 
     @property
     def workspace_id(self) -> str:
-        """The workspace that calls."""
+        """Return the id of the calling workspace."""
         return self.post_response.workspace_id
 
 
 class InProcessRequester:
-    """Makes requests of the public API in the name of another request's caller. (A `Speaks`.)"""
+    """Calls the public API as the caller of another request. Implements `Requester`."""
 
     def __init__(self, call_internally: McpInternalCall, request: Request, is_closing: Callable[[], bool]) -> None:
         self._call_internally = call_internally
@@ -89,7 +89,7 @@ class InProcessRequester:
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """The decoded answer. Raises ToolError."""
+        """Return the decoded response. Raises ToolError."""
         encoded_headers = {name.encode(): value.encode() for name, value in (headers or {}).items()}
         data = b"" if body is None else msgspec.json.encode(body)
         query_string = urlencode(query or {}).encode()
@@ -105,7 +105,7 @@ class InProcessRequester:
 
 
 def _is_empty_long_poll(found: Any, query: dict[str, Any] | None, path: str) -> bool:
-    """Whether a request was held until there would be something, and let go without it."""
+    """Return whether a waiting request returned without a result."""
     if path.endswith("/agents/wait"):
         return bool(as_object(as_object(found).get("call")).get("status") == collaboration_tools.IN_PROGRESS)
     if path.endswith("/wait"):
@@ -116,11 +116,11 @@ def _is_empty_long_poll(found: Any, query: dict[str, Any] | None, path: str) -> 
 
 
 def tool_error(problem: Any) -> ToolError:
-    """A refusal of a route, as a model reads it."""
+    """Convert a route's error to one for models."""
     details = as_object(problem)
     if details.get("code") == approval_tools.APPROVAL_NEEDED:
         return approval_tools.approval_needed_error(details)
-    inner = as_object(details.get("error"))  # of JSON-RPC
+    inner = as_object(details.get("error"))  # JSON-RPC error
     text = inner.get("message") or details.get("error") or "the server refused this"
     reasons = inner.get("data")
     reason = as_object(reasons[0]).get("reason", "") if isinstance(reasons, list) and reasons else ""
@@ -132,7 +132,7 @@ def tool_error(problem: Any) -> ToolError:
 
 
 class McpToolHost:
-    """Has the tools, and runs them for the workspace whose request it is. (A `mcp.Host`.)"""
+    """Tool host that acts as the calling workspace. Implements `mcp_dispatcher.ToolHost`."""
 
     name = "molecule"
     instructions = INSTRUCTIONS
@@ -170,11 +170,11 @@ class McpToolHost:
         self._held_attempts: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def tools(self) -> Sequence[ToolSpec]:
-        """The tools, in the order in which they are listed."""
+        """Return the tools in listing order."""
         return self._tools
 
     async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
-        """Runs a tool in the name of the request that this task works on. Raises ToolError."""
+        """Run a tool as the caller of the current MCP request. Raises ToolError."""
         post_response = current_response()
         if post_response is None:
             raise LookupError("a tool runs for a request")
@@ -184,8 +184,8 @@ class McpToolHost:
         workspace_id = spec.caller_workspace(arguments)
         if workspace_id not in ("", invocation.workspace_id):
             raise ToolError(
-                f"this connection is workspace {invocation.workspace_id} and cannot act as {workspace_id}. Leave {spec.identity_argument} out, or "
-                "use the connection of that workspace.",
+                f"this connection is workspace {invocation.workspace_id} and cannot act as {workspace_id}. Leave "
+                f"{spec.identity_argument} out, or use the connection of that workspace.",
                 "wrong_workspace",
             )
         if isinstance(spec.call, LocalCall):
@@ -207,10 +207,10 @@ class McpToolHost:
         return InProcessRequester(self._call_internally, invocation.post_response.request, self._is_closing)
 
     def _idempotency_key(self, calling: CallContext) -> str:
-        """What makes a repeated call harmless: the name that the agent's host gives it, or a new one."""
+        """Return the call id given by the agent's host, or a new one."""
         return message_tools.host_call_id(calling.meta) or self._ids.new()
 
-    # -- verbs that are no single route --------------------------------------------------------------------------------
+    # -- tools without a route of their own ----------------------------------------------------------------------------
 
     async def _reply_to_workspace(
         self, invocation: ToolInvocation, arguments: types.ReplyToWorkspaceArguments
@@ -236,7 +236,7 @@ class McpToolHost:
             self._requester_for(invocation), invocation.workspace_id, arguments, invocation.key
         )
 
-    async def _runtime_identity(self, invocation: ToolInvocation, _given: types.NoArguments) -> dict[str, Any]:
+    async def _runtime_identity(self, invocation: ToolInvocation, _arguments: types.NoArguments) -> dict[str, Any]:
         workspace = self._org.active_workspace(invocation.workspace_id)
         details = types.ConnectedWorkspace(
             workspace_id=workspace.id, platform_url=self._public_url, name=workspace.name, status=workspace.status.value
@@ -248,8 +248,10 @@ class McpToolHost:
     async def _wait_for_message(
         self, invocation: ToolInvocation, arguments: types.WaitForMessageArguments
     ) -> dict[str, Any]:
-        """Who gives up while it waits has taken nothing; a message that was taken in that very moment stays held until
-        its lease ends, and then comes again."""
+        """Wait for a message and claim it.
+
+        A client that disconnects while waiting claims nothing. A message claimed at that very moment is redelivered
+        when its lease ends."""
         requester, lease = (
             self._requester_for(invocation),
             min(self._limits.mcp_lease_seconds, self._limits.lease_seconds),
@@ -274,7 +276,7 @@ class McpToolHost:
         )
 
     async def _count_others(self, requester: InProcessRequester, own: str) -> int:
-        """How many more are open; looking for them must not cost the message that was taken."""
+        """Return the number of other open messages; 0 on errors, which must not lose the claimed message."""
         try:
             return max(0, len(await message_tools.peek_messages(requester, own, types.MAX_PEEKED_MESSAGES)) - 1)
         except ToolError:
@@ -299,7 +301,7 @@ class McpToolHost:
         return await message_tools.chat_history(self._requester_for(invocation), invocation.workspace_id, arguments)
 
     async def _run_delegation_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
-        """The tools about delegations. Who gives up while it waits for a result has cancelled nothing."""
+        """Run a delegation tool. A client that disconnects while waiting cancels nothing."""
         workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
         meta, details = (
             invocation.context.meta,
@@ -310,7 +312,7 @@ class McpToolHost:
         )
 
     async def _run_approval_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
-        """The tools about approvals. What an agent was shown is not kept here: it says itself what it decides about."""
+        """Run an approval tool. Its arguments identify the decided revision; no state is kept here."""
         workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
         meta, details = (
             invocation.context.meta,
@@ -321,8 +323,7 @@ class McpToolHost:
         )
 
     async def _run_collab_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
-        """The tools about agents in threads, from the session thread of whoever asks. Who gives up while it waits has
-        ended nothing but its wait."""
+        """Run a collaboration tool from the caller's session thread. A client that disconnects ends only its wait."""
         workspaces = ((invocation.workspace_id, self._requester_for(invocation)),)
         meta, details = (
             invocation.context.meta,
@@ -333,7 +334,7 @@ class McpToolHost:
             workspaces, arguments, invocation.key, clock=self._clock, session=session, progress=details
         )
 
-    # -- what an agent holds -------------------------------------------------------------------------------------------
+    # -- claim attempts ------------------------------------------------------------------------------------------------
 
     def _remember_attempt(self, invocation: ToolInvocation, activity_id: str, attempt: int) -> None:
         key = (invocation.workspace_id, invocation.post_response.holder, activity_id)
@@ -343,7 +344,7 @@ class McpToolHost:
             self._held_attempts.popitem(last=False)
 
     def _attempt_of(self, invocation: ToolInvocation, activity_id: str) -> int:
-        """The attempt under which this client was given a message; 0 if that is not known here."""
+        """Return the attempt of this client's claim of a message; 0 if unknown."""
         return self._held_attempts.get((invocation.workspace_id, invocation.post_response.holder, activity_id), 0)
 
 

@@ -1,4 +1,4 @@
-"""How messages hang together: each is at a place of a chain, and a chain may have run into a limit."""
+"""Model of message chains: each message has a position in a chain, and a chain may exceed a limit."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ChainState(StrEnum):
-    """How a chain stands that ran into a limit."""
+    """State of a chain that exceeded a limit."""
 
     FROZEN = "frozen"
     RELEASED = "released"
@@ -14,8 +14,9 @@ class ChainState(StrEnum):
 
 
 class Chain(Struct, frozen=True, kw_only=True):
-    """A chain that ran into a limit: how far it was then, how far it may go, and what a person decided. Times are
-    microseconds. In the order of its columns."""
+    """A chain that exceeded a limit, in column order.
+
+    Its size then, its raised limits, and a person's decision. Times are microseconds."""
 
     root_id: str
     org_id: str
@@ -36,7 +37,7 @@ class Chain(Struct, frozen=True, kw_only=True):
 
 
 class Cause(Struct, frozen=True):
-    """The message that an agent is most likely at work on; of its chain, if it ever ran into a limit, what is noted."""
+    """The message that an agent is most likely working on, and the record of its chain if that exceeded a limit."""
 
     id: str
     root_id: str | None
@@ -45,7 +46,7 @@ class Cause(Struct, frozen=True):
     source_id: str | None
     created_at: int
     held: int
-    """Whether it was handed out and is not handled yet."""
+    """Whether it is claimed and not acknowledged."""
     state: str | None = None
     reason: str | None = None
     trips: int | None = None
@@ -55,8 +56,10 @@ class Cause(Struct, frozen=True):
 
 
 class ChainLink(Struct, frozen=True):
-    """The place of a message in its chain: `root_id` None begins one. `most_messages`: so many may follow the root.
-    `numbers`: which of them this one is, or its copies are."""
+    """The position of a message in its chain.
+
+    `root_id` None begins a chain. `most_messages`: how many may follow the root. `numbers`: the message's own, or one
+    per copy of a broadcast."""
 
     root_id: str | None = None
     hop: int = 0
@@ -67,7 +70,7 @@ class ChainLink(Struct, frozen=True):
 
     @property
     def chain_no(self) -> int | None:
-        """The number of the only copy."""
+        """Return the number of the only copy."""
         return self.numbers[0] if self.numbers else None
 
 
@@ -75,7 +78,7 @@ NEW_CHAIN = ChainLink()
 
 
 class ChainMessage(Struct, frozen=True):
-    """One message of a chain, in the order of the query."""
+    """One message of a chain, in column order of the queries."""
 
     id: str
     workspace_id: str

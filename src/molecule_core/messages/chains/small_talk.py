@@ -1,9 +1,9 @@
-"""Texts that say nothing: thanks, you're welcome, ok, a smile. Two agents can exchange them for ever. Pure."""
+"""Recognizes texts without content (thanks, ok, an emoji), which two agents could exchange forever. Pure."""
 
 import unicodedata
 from collections.abc import Iterator
 
-# Longer texts say something, whatever it is.
+# 120 characters: longer texts count as content.
 _MAX_CHARACTERS = 120
 
 _PHRASES = """
@@ -35,15 +35,15 @@ teşekkürler|teşekkür ederim|çok teşekkürler|rica ederim|bir şey değil|t
 감사합니다|고맙습니다|고마워요|고마워|천만에요|별말씀을요|네|알겠습니다|좋아요|좋습니다
 terima kasih|sama sama|baik|oke|cảm ơn|cám ơn|không có gì
 """
-# Words that add nothing to such a phrase.
+# Words that add no content to such a phrase.
 _FILLERS = "so|very|much|again|too|all|everyone|and|well|then|just|oh|ah|a lot|for that|for everything|und|et|y|e|sehr"
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether a text has no content: nothing but such phrases, in any order, or only signs and pictures."""
+    """Return whether a text has no content: only such phrases in any order, or only punctuation and emoji."""
     if len(text) > _MAX_CHARACTERS:
         return False
-    covered = {0}  # places up to which the words are covered by phrases
+    covered = {0}  # positions up to which the words are covered by phrases
     position = 0
     recent: list[str] = []
     for position, word in enumerate(_split_words(text), 1):
@@ -58,7 +58,7 @@ def is_small_talk(text: str) -> bool:
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """The words of a text without signs and case; in scripts without spaces each character is one."""
+    """Split a text into words without punctuation and case; CJK characters are words of their own."""
     word = ""
     for character in unicodedata.normalize("NFKC", text).casefold():
         if unicodedata.category(character)[0] in "LNM" and character not in "\ufe0f\u20e3":

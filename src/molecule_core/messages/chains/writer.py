@@ -1,7 +1,6 @@
-"""Chains: of which chain an agent's message is, when a chain is stopped, and what a person decides about it.
+"""Links agents' messages to chains, freezes chains at a limit, and applies people's decisions.
 
-The server keeps this; nothing of it is taken from a body. Above: the writer and the broadcasts. Below: the rules.
-"""
+Links are determined by the server, never taken from a body. Called by the message and broadcast writers."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -31,7 +30,7 @@ from molecule_core.wire.schemas.events import ChainEndedPayload, ChainFrozenPayl
 
 
 class ChainWriter:
-    """Follows, stops, releases and ends chains."""
+    """Links, freezes, releases and ends chains."""
 
     def __init__(self, store: Store, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -48,10 +47,10 @@ class ChainWriter:
         text: str | None = None,
         count: int = 1,
     ) -> Generator[StepRequest, Any, ChainLink | WriteSet[Any]]:
-        """Where a message of a workspace (or `count` copies of it) stands: behind what the workspace is at work on.
-        A write set instead if it stops its chain by that. Raises ChainFrozen, ChainEnded.
+        """Link a message of a workspace, or `count` copies, to the message that the workspace is working on.
 
-        Its numbers only count: they may stay unused if the message is refused after that."""
+        Returns a write set instead if the message exceeds a limit and freezes the chain. Raises ChainFrozen,
+        ChainEnded. Numbers taken for a message that is rejected later stay unused."""
         cause = yield from self.find_cause(sender_id, named_id)
         if cause is None:
             return NEW_CHAIN
@@ -69,16 +68,17 @@ class ChainWriter:
             )
             if None not in numbers:
                 return msgspec.structs.replace(link, numbers=tuple(numbers))
-            reason, messages = "messages", link.most_messages  # others of its group were before it
-        # One of a group that runs into the limit stops the chain; the others find it stopped.
+            reason, messages = "messages", link.most_messages  # other commands of the group took the last ones
+        # Only one command of a group freezes the chain; the others find it frozen.
         trips = yield NextNumber("chain_trips", root_id, (cause.trips or 0) + 1)
         if trips is None:
             raise ChainFrozen(root_id=root_id, reason=reason)
         return self._freeze(org_id, sender_id, cause, link, reason, messages, trips)
 
     def find_cause(self, sender_id: str, named_id: str | None) -> Generator[StepRequest, Any, Cause | None]:
-        """The message that a workspace is at work on: the one that it names, if it had it; else what it holds, or has
-        handled not long ago."""
+        """Return the message that a workspace is working on.
+
+        The named one if it was delivered; else the one it has claimed or acknowledged recently."""
         found = yield ReadQuery("cause_of", {"workspace_id": sender_id, "named": named_id})
         cause = Cause(*found[0]) if found else None
         if cause is None or not rules.is_cause(cause, named_id, self._clock.now(), self._limits.cause_seconds):
@@ -110,8 +110,7 @@ class ChainWriter:
         return changes
 
     async def release(self, org_id: str, root_id: str, decided_by: str, messages: int | None) -> Chain:
-        """A person lets a chain go on for so many messages, or up to each limit once more. Raises NotFound,
-        ChainNotFrozen."""
+        """Release a frozen chain for `messages` more, or each limit once more. Raises NotFound, ChainNotFrozen."""
 
         def decide(chain: Chain, count: int) -> WriteSet[Chain]:
             if chain.state != ChainState.FROZEN:
@@ -127,7 +126,7 @@ class ChainWriter:
         return await self._run_decision(org_id, root_id, decide)
 
     async def end(self, org_id: str, root_id: str, decided_by: str) -> Chain:
-        """A person ends a chain for good. Raises NotFound, ChainNotFrozen."""
+        """End a chain for good. Raises NotFound, ChainNotFrozen."""
 
         def decide(chain: Chain, count: int) -> WriteSet[Chain]:
             if chain.state == ChainState.ENDED:

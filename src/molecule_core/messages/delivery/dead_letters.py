@@ -1,7 +1,6 @@
-"""Dead letters: messages that were given up, with a reason, until a person requeues or discards them.
+"""Dead letters: messages that were given up, until a person requeues or discards them.
 
-Above: the edges, `pushing` of this slice. Below: askers, settling, rules, store.
-"""
+Called by the API and by push results."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -28,7 +27,7 @@ from molecule_core.wire.schemas.events import MessageDeadPayload, MessageDiscard
 
 
 class DeadLetterWriter:
-    """Gives messages up, and brings them back."""
+    """Moves messages to the dead letters, requeues and discards them."""
 
     def __init__(self, store: Store, org: OrgReader, reply_waiters: ReplyWaiters, *, clock: Clock) -> None:
         self._store = store
@@ -37,8 +36,7 @@ class DeadLetterWriter:
         self._clock = clock
 
     async def expire_message(self, activity_id: str) -> None:
-        """The life of a message is over: it dies, unless it was handled or asked for again. One that is handed out at
-        this moment gets until the end of its lease."""
+        """Expire a message, unless it was acknowledged or requeued. A claimed one gets until its lease ends."""
         rows = await self._store.rows("message_state", {"id": activity_id})
         workspace = self._org.workspace(rows[0][1]) if rows else None
         if workspace is None or workspace.removed:
@@ -65,7 +63,7 @@ class DeadLetterWriter:
     def move_to_dead_letters(
         self, inbox: InboxState, state: DeliveryState, reason: str, detail: str | None
     ) -> CommandSteps[None]:
-        """Gives a message up: nobody is handed it any more, the floor goes past it, and who asked hears of it."""
+        """Give a message up: it is not delivered any more, the ack floor passes it, and its sender is notified."""
         now, workspace_id = self._clock.now(), state.workspace_id
         org_id = self._org.active_workspace(workspace_id).org_id
         position = InboxPosition(state.seq, state.attempt, state.inbound_no)
@@ -86,8 +84,9 @@ class DeadLetterWriter:
         return add_changes(written, (yield from self._reply_waiters.notify_dead(state, reason)))
 
     async def requeue(self, workspace_id: str, activity_id: str) -> None:
-        """Hands a dead letter out again: the same row, wherever it stands, with its attempts counted on. It does not
-        expire any more. Asking again changes nothing. Raises NotFound, NotDead, WorkspaceRemoved."""
+        """Requeue a dead letter for delivery: the same row, with its attempts counted on and no expiry.
+
+        Repeatable. Raises NotFound, NotADeadLetter, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[None]:
             state = yield from self._load_dead_letter(workspace_id, activity_id)
@@ -117,8 +116,7 @@ class DeadLetterWriter:
         await self._store.run(self._inbox_command(workspace_id, decide))
 
     async def discard(self, workspace_id: str, activity_id: str) -> None:
-        """Is done with a dead letter for good. Asking again changes nothing. Raises NotFound, NotDead,
-        WorkspaceRemoved."""
+        """Discard a dead letter. Repeatable. Raises NotFound, NotADeadLetter, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[None]:
             state = yield from self._load_dead_letter(workspace_id, activity_id)

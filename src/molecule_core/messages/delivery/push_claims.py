@@ -1,7 +1,6 @@
-"""The claims of the server's own driver: takes an agent's next messages, and writes down what came of each push.
+"""Claims the next messages of push agents and records the results of pushes.
 
-Above: `delivery`, which talks to the agents. Below: outcomes, settling, rules, store. Nothing here touches the network.
-"""
+Called by the dispatcher, which talks to the agents; uses no network itself."""
 
 import asyncio
 from collections.abc import Generator
@@ -38,20 +37,20 @@ from molecule_core.store.database import Command, CommandSteps, ReadQuery, Reque
 from molecule_core.store.journal import answer_key, org_key
 from molecule_core.wire.schemas.envelope import with_instructions_metadata
 
-# An agent that cannot be served now is looked at again after so long, whatever is heard of it meanwhile.
+# 60 s: an agent without capacity is checked again after this time even without a heartbeat.
 RECHECK_SECONDS = 60
-# A lease outlives the push by the time that it takes to write down what came of it.
+# 10 s: the lease outlives the push by the time that recording its result takes.
 _LEASE_MARGIN_SECONDS = 10
 _ALL_TARGETS = 1 << 31
-# Commands that are handed in at once, so that they share commits and leave room for others.
+# Commands submitted at once, so that they share commits without blocking others.
 _COMMAND_BATCH = 256
-# Delegations that begin in one moment, each the first in its inbox as far as it could see. All others know from their
-# begin that they wait.
+# Delegations that begin at the same moment, each the first in its inbox as far as it could see. All others are marked
+# as waiting when they begin.
 _MAX_DEFERRED = 16
 
 
 class PushClaims:
-    """Claims for pushes, and their outcomes."""
+    """Claims messages for pushes and records their results."""
 
     def __init__(
         self,
@@ -71,12 +70,11 @@ class PushClaims:
         self._limits = limits
 
     async def due_targets(self, count: int) -> list[tuple[str, int]]:
-        """Which agents are to be looked at, and when (microseconds); the longest due first."""
+        """Return the agents to check and when (microseconds), longest due first."""
         return [(row[0], row[1]) for row in await self._store.rows("due_targets", {"count": count})]
 
     async def claim_batch(self, org_id: str, workspace_id: str, capacity: PushCapacity) -> PushBatch:
-        """The messages that may go out to an agent now, each with its attempt and under a lease; and when to look at
-        this agent again, if nothing is heard of it before."""
+        """Claim the messages that may be pushed to an agent now, and the time of its next check."""
         decide = partial(self._decide_claim, workspace_id, capacity)
         return await self._store.run(Command(org_id, inbox_keys(workspace_id), decide))
 
@@ -94,7 +92,7 @@ class PushClaims:
             _, writes = yield from ack_rows(
                 workspace_id, inbox, [_position_of(candidate) for candidate in finished], [], now
             )
-            # Of the end of a delegation all has been told.
+            # the end of a delegation has already been recorded
             regular = [candidate for candidate in finished if candidate.kind != KIND_DELEGATION]
             records, events = record_ticks(
                 workspace_id, ACKED, rules.to_ranges(_position_of(candidate) for candidate in regular), now
@@ -140,12 +138,12 @@ class PushClaims:
         )
 
     def _push_body(self, row: ActivityPageRow) -> str:
-        """A message as it is pushed: with how to answer it in its metadata, never in its parts."""
+        """Return the body to push, with instructions in its metadata, never in its parts."""
         body = row.request_body or ""
         return body if self._ledger.instruction_builder is None else with_instructions_metadata(body, row.instructions)
 
     async def record_result(self, org_id: str, push: PushAttempt, result: PushResult, *, failure_counts: bool) -> None:
-        """What came of a push. A failure that does not count brings the message no nearer to its death."""
+        """Record the result of a push. An uncounted failure does not bring the message closer to the dead letters."""
         keys = (*inbox_keys(push.workspace_id), obligation_key(push.workspace_id, push.source_id))
         parse_reply, record = push_policy.parse_message_reply, self._recorder.record_message
         if push.kind == KIND_DELEGATION:
@@ -153,11 +151,11 @@ class PushClaims:
         reply = None if result.answer is None else parse_reply(result.answer, self._limits)
         files = () if reply is None else attachments.file_keys([*reply.parts])
         decide = partial(record, push, result, reply, failure_counts)
-        # An explanation is followed far: were it not alone, its whole group would be decided twice.
+        # An explanation has isolated subscribers: in a shared group, the whole group would be decided twice.
         await self._store.run(Command(org_id, (*keys, *files), decide, exclusive=push.kind == KIND_APPROVAL_DECISION))
 
     async def release(self, org_id: str, push: PushAttempt) -> None:
-        """The server stops in the middle of a push: the next one need not wait for the lease to end."""
+        """Release a push that shutdown interrupted, so that the next one need not wait for the lease to end."""
 
         def decide() -> CommandSteps[None]:
             state = yield from self._recorder.load_if_claimed(push)
@@ -173,8 +171,7 @@ class PushClaims:
         await self._store.run(Command(org_id, inbox_keys(push.workspace_id), decide))
 
     async def release_stale_leases(self) -> None:
-        """Only for a process that has the store to itself: whoever holds leases on pushes is dead, so that they need
-        not be waited for."""
+        """Release leases on pushes; only for a process that uses the store exclusively, so their holders are dead."""
         due = await self.due_targets(_ALL_TARGETS)
         for start in range(0, len(due), _COMMAND_BATCH):
             found = (self._org.workspace(workspace_id) for workspace_id, _ in due[start : start + _COMMAND_BATCH])
@@ -201,7 +198,7 @@ class PushClaims:
 def _load_candidates(
     workspace_id: str, inbox: InboxState, now: int, count: int
 ) -> Generator[StepRequest, Any, list[PushCandidate]]:
-    """An agent's first messages that are not handled, dead letters that wait again among them, in order."""
+    """Load an agent's first unacknowledged messages in order, requeued dead letters included."""
     query = {"workspace_id": workspace_id, "count": count, "now": now}
     requeued_rows = (yield ReadQuery("push_requeued", query)) if inbox.requeued else []
     fresh = yield ReadQuery("push_head", {**query, "floor": inbox.acked_seq})
@@ -220,8 +217,9 @@ def _position_of(candidate: PushCandidate) -> InboxPosition:
 def _find_finished(
     workspace_id: str, candidates: list[PushCandidate], now: int
 ) -> Generator[StepRequest, Any, list[PushCandidate]]:
-    """Messages whose push nobody has seen the end of, and that are answered or cancelled since: nobody wants them done
-    once more. (Other letters that wait again are taken back where they are answered.)"""
+    """Return messages with an interrupted push that were answered or cancelled since, and need no other push.
+
+    Other requeued messages are withdrawn where they are answered."""
     lapsed = (candidate for candidate in candidates if candidate.attempt and candidate.lease_until <= now)
     unfinished = [candidate for candidate in lapsed if candidate.kind == KIND_DELEGATION or not candidate.is_requeued]
     if not unfinished:
@@ -237,7 +235,7 @@ def _find_finished(
 
 
 def _deferred_events(candidates: list[PushCandidate], capacity: PushCapacity, due: int, now: int) -> list[PushDeferred]:
-    """Delegations that begin to wait, since their agent can take nothing."""
+    """Return deferral events for delegations that start to wait because their agent has no capacity."""
     fresh = (
         [candidate for candidate in candidates if candidate.kind == KIND_DELEGATION and not candidate.attempt]
         if capacity.is_full

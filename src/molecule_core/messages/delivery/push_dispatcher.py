@@ -1,7 +1,7 @@
-"""The driver that pushes: poll done by the server. One worker for all agents, a task only for a push under way.
+"""Pushes messages to agents: the server polls on their behalf.
 
-Above: server/composition.py starts it. Below: `pushing`, which claims and settles; a fetcher, which is handed in. docs/delivery.md.
-"""
+One worker for all agents, and a task per running push. Started by server/composition.py; calls PushClaims and the
+fetcher. See docs/delivery.md."""
 
 import asyncio
 import logging
@@ -26,18 +26,19 @@ from molecule_core.store.journal import PUSHES_KEY
 from molecule_core.store.wakeups import Notifier, Poll
 
 _log = logging.getLogger("molecule.delivery")
-# A wake-up that got lost costs at most so long.
+# 5 s: the delay that a lost wake-up costs at most.
 _POLL_SECONDS = 5.0
 _RECORD_RETRY_SECONDS = 1.0
-# So many agents that are due are lined up together.
+# Maximum number of due agents that are queued at once.
 _MAX_DUE_TARGETS = 1000
-# One organisation holds at most half of the slots, one agent a quarter: whoever hangs, hangs alone.
+# One organisation gets at most half of the slots, one agent a quarter: a hanging agent must not block others.
 _ORG_SLOT_DIVISOR, _AGENT_SLOT_DIVISOR = 2, 4
 
 
 class TargetHealth(Struct):
-    """What this process remembers of an agent between pushes. Times in microseconds; 0: never. `has_no_slot`: it was
-    looked at while all of its share were taken."""
+    """Per-agent state of this process between pushes.
+
+    Times are microseconds; 0: never. `is_out_of_slots`: a push was due while all of the agent's slots were in use."""
 
     in_flight: int = 0
     is_out_of_slots: bool = False
@@ -50,7 +51,7 @@ class TargetHealth(Struct):
 
 
 class PushDispatcher:
-    """Pushes what waits, to whom can take it, in turns."""
+    """Pushes waiting messages to agents with free capacity, in fair order."""
 
     def __init__(
         self,
@@ -78,17 +79,18 @@ class PushDispatcher:
 
     @property
     def in_flight_count(self) -> int:
-        """How many pushes are under way."""
+        """Return the number of running pushes."""
         return len(self._in_flight)
 
     def circuit_open_until(self, workspace_id: str) -> int | None:
-        """Until when an agent is left in peace after many failures (microseconds); None if it is not."""
+        """Return until when an agent's circuit is open (microseconds); None if it is closed."""
         health = self._health.get(workspace_id)
         return health.open_until if health is not None and health.open_until > self._clock.now() else None
 
     async def run(self, *, exclusive: bool) -> None:
-        """Runs until the wake-ups close; then lets go of the pushes under way. `alone`: no other process pushes for
-        this store, so what is under way according to it is not under way any more."""
+        """Run until the wake-ups close, then release the running pushes.
+
+        `exclusive`: no other process pushes for this store, so leases on pushes are left over from a dead process."""
         if exclusive:
             await self._release_stale_leases()
         while not self._wakeups.closing:
@@ -104,7 +106,7 @@ class PushDispatcher:
         except (StoreUnavailable, ServerBusy):
             _log.warning("the pushes of the process before this one are tried again when their leases end")
 
-    # -- whose turn it is ----------------------------------------------------------------------------------------------
+    # -- scheduling ----------------------------------------------------------------------------------------------------
 
     async def _dispatch_due(self) -> Poll[bool]:
         try:
@@ -112,7 +114,7 @@ class PushDispatcher:
             now = self._clock.now()
             for workspace_id, _ in (each for each in due if each[1] <= now):
                 self._enqueue(workspace_id)
-            self._enqueue_recently_heard()
+            self._enqueue_recently_active()
             next_checks = [at for _, at in due if at > now] + await self._dispatch_batches()
         except (StoreUnavailable, ServerBusy):
             return Poll(None)
@@ -129,9 +131,10 @@ class PushDispatcher:
             self._blocked.get(workspace.org_id, set()).discard(workspace_id)
             self._scheduler.enqueue(workspace.org_id, workspace_id)
 
-    def _enqueue_recently_heard(self) -> None:
-        """Agents that have mail and could not take it: those that were heard since, and if any seat has changed, all.
-        An agent that is new to this process may have mail from before it was one to push to."""
+    def _enqueue_recently_active(self) -> None:
+        """Enqueue blocked agents that sent a heartbeat since, or all of them if any workspace changed.
+
+        An agent that is new to this process may have mail from before its delivery mode became push."""
         changed, self._org_version = self._org_version != self._org.change_count(), self._org.change_count()
         if changed:
             targets = self._org.push_workspace_ids()
@@ -140,17 +143,17 @@ class PushDispatcher:
             self._known_targets = set(targets)
         heartbeat_mark = self._org.last_heartbeat_number()
         for org_id, blocked in self._blocked.items():
-            recently_heard = (
+            recently_active = (
                 self._org.workspaces_heard_after(org_id, self._heartbeat_marks.get(org_id, 0)) if blocked else []
             )
             self._heartbeat_marks[org_id] = heartbeat_mark
             for workspace_id in (
-                list(blocked) if changed else [each.id for each in recently_heard if each.id in blocked]
+                list(blocked) if changed else [each.id for each in recently_active if each.id in blocked]
             ):
                 self._enqueue(workspace_id)
 
     async def _dispatch_batches(self) -> list[int]:
-        """Gives every agent in line its turn, as long as there are slots; returns when to look at some again."""
+        """Claim and start pushes for queued agents while slots are free; returns when to check some again."""
         next_checks: list[int] = []
         while batch := self._next_batch():
             share = max(1, (self._limits.push_concurrency - self.in_flight_count) // len(batch))
@@ -161,9 +164,10 @@ class PushDispatcher:
             )
             batches = await asyncio.gather(*claiming, return_exceptions=True)
             for (org_id, workspace_id), claimed in zip(batch, batches, strict=True):
-                if isinstance(claimed, BaseException):  # what the others were given must go out
+                if isinstance(claimed, BaseException):  # a failed claim must not delay the pushes of the others
                     _log.warning("mail for an agent could not be claimed now", exc_info=claimed)
-                    # It is due as before, but for mail from before its agent was one to push to: that has no date.
+                    # It is still due in the store, except for mail from before its delivery mode became push: that has
+                    # no due time.
                     self._known_targets.discard(workspace_id)
                     self._org_version = -1
                     continue
@@ -187,7 +191,7 @@ class PushDispatcher:
         return batch
 
     def _capacity_of(self, workspace_id: str, share: int) -> PushCapacity:
-        """What an agent can take now, by its last heartbeat and by what came of earlier pushes."""
+        """Return an agent's capacity, from its last heartbeat and the results of earlier pushes."""
         workspace, health, now = self._org.workspace(workspace_id), self._health_of(workspace_id), self._clock.now()
         if workspace is None or workspace.status is WorkspaceStatus.PAUSED:
             return PushCapacity(max_concurrent=0, max_new=0)
@@ -212,7 +216,7 @@ class PushDispatcher:
         return self._health.setdefault(workspace_id, TargetHealth())
 
     def _reset_if_recovered(self, workspace: Workspace, health: TargetHealth) -> None:
-        """An agent that was silent and is heard again, or has another url, need not wait for what went wrong before."""
+        """Reset the failures of an agent that sends heartbeats again or has a new url."""
         is_back = (
             health.failed_while_silent and offline_since(workspace, self._org.last_heartbeat(workspace.id)) is None
         )
@@ -235,7 +239,7 @@ class PushDispatcher:
             del self._in_flight[task]
             health = self._health_of(workspace_id)
             health.in_flight -= 1
-            if health.is_out_of_slots:  # the store says that it is to be looked at much later
+            if health.is_out_of_slots:  # the due time in the store is much later
                 health.is_out_of_slots = False
                 self._enqueue(workspace_id)
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -258,8 +262,10 @@ class PushDispatcher:
         crash_points.mark_reached("push.settled")
 
     async def _record_result(self, org_id: str, push: PushAttempt, result: PushResult, failure_counts: bool) -> None:
-        """While the store takes nothing, what the agent has said is kept for as long as a push may take:
-        it would do the same work once more. Whether another push has the message by then, settling finds out."""
+        """Record the result of a push, retrying while the store is unavailable.
+
+        Retries last as long as a push may take, since a lost answer would make the agent do the same work again.
+        Recording checks whether another push claimed the message meanwhile."""
         deadline = self._clock.monotonic() + self._limits.push_seconds
         while True:
             try:
@@ -299,8 +305,10 @@ class PushDispatcher:
         )
 
     def _update_health(self, workspace_id: str, workspace: Workspace | None, result: PushResult) -> bool:
-        """What a push says about its agent; returns whether a failure counts. It does not while the agent is known to
-        be silent: then its mail waits for it, and a push now and then only asks whether it is back."""
+        """Update an agent's health after a push; returns whether a failure counts.
+
+        It does not while the agent is silent: its mail waits then, and an occasional push only probes whether it is
+        back."""
         health, now = self._health_of(workspace_id), self._clock.now()
         if result.answer is not None or result.busy:
             health.failures = health.open_until = 0

@@ -1,4 +1,4 @@
-"""Decisions about pushes: what an agent's answer means, when to try again, what may go out, whose turn it is. Pure."""
+"""Pure decisions about pushes: meaning of responses, retry times, selection of messages, fair order."""
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ from molecule_core.wire.protocols import strict_json
 from molecule_core.wire.protocols.a2a_response import get_member, message_parts, task_state_of, unwrap_result
 
 MAX_BACKOFF_SECONDS = 300
-# An agent that has no time and does not say until when; a heartbeat with a free slot ends this wait earlier.
+# 30 s: an agent that is busy without naming a time. A heartbeat with a free slot ends the wait earlier.
 _BUSY_SECONDS = 30
 _BUSY_STATUSES = (429, 503)
-# These refusals pass: too slow, too early, too many.
+# These rejections are temporary: too slow, too early, too many.
 _TRANSIENT_STATUSES = (408, 425, 429)
 _SUCCESS, _REDIRECT, _CLIENT_ERROR, _SERVER_ERROR, _UNAVAILABLE = 200, 300, 400, 500, 503
 _JITTER_BITS = 20
 _MAX_QUOTED = 200
-# What an agent says of its failure is an error detail, which is so long at most.
+# 4 KiB: the length limit of an error detail.
 _MAX_DETAIL = 4096
 _DEFAULT_ERROR = "the agent answered with an error"
 _TOO_LARGE_PART = {
@@ -43,8 +43,10 @@ _TOO_LARGE_PART = {
 
 
 def classify_response(status: int, headers: Mapping[str, str], body: bytes, *, max_depth: int) -> PushResult:
-    """What an agent's answer to a push means. Any JSON with 2xx is an answer, also a JSON-RPC error: the agent has the
-    message. An empty 2xx says that it took the message and has nothing to say."""
+    """Classify the response to a push.
+
+    Any JSON with 2xx is an answer, also a JSON-RPC error: the agent has the message. An empty 2xx accepts it without an
+    answer."""
     retry_after = _parse_seconds(headers.get("retry-after"))
     if status in _BUSY_STATUSES:
         code = UNREACHABLE if status == _UNAVAILABLE and _is_restarting(_decode_body(body, max_depth)[0]) else ""
@@ -63,8 +65,9 @@ def classify_response(status: int, headers: Mapping[str, str], body: bytes, *, m
 
 
 def classify_failure(reason: str, *, sent: bool, status: int | None) -> PushResult:
-    """What it means that a push brought no usable answer: whether any of it was sent, and which status came with what
-    cannot be used (0: it was no HTTP; None: nothing came)."""
+    """Classify a push without a usable response.
+
+    `sent`: whether any of it was sent. `status`: of the unusable response (0: not HTTP; None: no response)."""
     if status is None:
         return PushResult(error=reason, code=UNSURE if sent else UNREACHABLE, sent=sent)
     if _is_rejection(status):
@@ -77,7 +80,7 @@ def _is_rejection(status: int) -> bool:
 
 
 def _is_restarting(value: Any) -> bool:
-    """Whether an agent that has no time has none because it is not there yet."""
+    """Return whether a busy agent is only restarting."""
     return isinstance(value, dict) and value.get("restarting") is True and not _is_busy_body(value)
 
 
@@ -99,26 +102,28 @@ def _error_suffix(value: Any) -> str:
 
 
 def _parse_seconds(value: Any) -> int | None:
-    """A number of seconds; the date that Retry-After may hold too is left alone."""
+    """Parse a number of seconds; the date form of Retry-After is ignored."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_QUOTED else None
     return None if number is None else min(max(1, number), MAX_BACKOFF_SECONDS)
 
 
 def busy_delay(result: PushResult) -> int:
-    """How long to leave an agent in peace that has no time."""
+    """Return the seconds to wait for a busy agent."""
     return result.retry_after or _BUSY_SECONDS
 
 
 def backoff_delay(attempts: int, bits: int) -> float:
-    """Seconds until the next try after so many failures: at least one, at most 2 to the power of the failures and at
-    most five minutes, and within that wherever the randomness (20 bits) says, so that many do not come at once."""
+    """Return the seconds until the next attempt: exponential backoff with full jitter, at most five minutes.
+
+    At least 1, at most 2**attempts; `bits` (20 random bits) selects the point in between, so that many retries spread
+    out."""
     ceiling = min(MAX_BACKOFF_SECONDS, 1 << min(attempts, 16))
     return 1 + (ceiling - 1) * bits / ((1 << _JITTER_BITS) - 1)
 
 
 def max_attempts(kind: str | None, result: PushResult, limits: Limits) -> int:
-    """How many failures of a message of some kind are too many, after one like this."""
+    """Return how many failures end the delivery of a message, after a failure like this one."""
     if kind == KIND_DELEGATION:
         return 1 if result.code in PERMANENT_CODES else limits.delegation_attempts
     return limits.refused_attempts if result.refused else limits.delivery_attempts
@@ -127,8 +132,9 @@ def max_attempts(kind: str | None, result: PushResult, limits: Limits) -> int:
 def retry_delay(
     kind: str | None, attempts: int, result: PushResult, bits: int, limits: Limits, *, failure_counts: bool
 ) -> float:
-    """Seconds until a message is pushed again after so many tries. A delegation is soon tried once more; a failure that
-    does not `count`, since its agent is silent, is waited out as with every other message."""
+    """Return the seconds until the next push of a message.
+
+    Delegations are retried soon. An uncounted failure (its agent is silent) waits like any other message."""
     if is_busy_result(kind, result):
         return busy_delay(result)
     return (
@@ -137,39 +143,41 @@ def retry_delay(
 
 
 def is_busy_result(kind: str | None, result: PushResult) -> bool:
-    """Whether an agent only has no time now, which is no failure. A delegation takes a restart for one."""
+    """Return whether the agent is only busy, which is no failure; for a delegation, a restart is one."""
     return result.busy and not (kind == KIND_DELEGATION and result.code)
 
 
 def counts_as_failure(kind: str | None, result: PushResult, *, failure_counts: bool) -> bool:
-    """Whether a push counts as failed. `counts`: whether failures of this agent do; of a delegation those that will not
-    pass do whatever is known of the agent."""
+    """Return whether a push counts as failed.
+
+    `failure_counts`: whether this agent's failures count; permanent failures of a delegation always do."""
     return not is_busy_result(kind, result) and (
         failure_counts or (kind == KIND_DELEGATION and result.code in PERMANENT_CODES)
     )
 
 
 def failure_text(result: PushResult) -> str:
-    """Why a delegation could not be pushed, in words."""
+    """Return the reason why a delegation could not be pushed, as text."""
     return "restarting (HTTP 503)" if result.busy and result.code else result.error or ""
 
 
 def jitter_bits() -> int:
-    """How many bits `back_off` takes."""
+    """Return the number of random bits that `backoff_delay` takes."""
     return _JITTER_BITS
 
 
 def to_candidate(row: Sequence[Any]) -> PushCandidate:
-    """A row of `push_head`."""
+    """Convert a row of `push_head`."""
     return PushCandidate(*row)
 
 
 def select_pushable(
     candidates: list[PushCandidate], capacity: PushCapacity, now: int
 ) -> tuple[list[PushCandidate], int | None]:
-    """Which of an agent's first messages may go out now, given in order; and when it is worth looking again: at the
-    next try of one that waits, or when a lease ends, since whoever holds it may be dead. What waits holds up those
-    behind it, so that the agent gets them in order."""
+    """Select the messages that may be pushed now, and when to check again.
+
+    The next check is at the next attempt of a waiting message, or when a lease ends, since its holder may have died. A
+    waiting message blocks those after it, so that the agent gets them in order."""
     leases = [each.lease_until for each in candidates if each.next_at == 0 and each.lease_until > now]
     free = capacity.max_concurrent - max(len(leases), capacity.active)
     selected: list[PushCandidate] = []
@@ -190,7 +198,9 @@ def _can_skip_wait(candidate: PushCandidate, capacity: PushCapacity) -> bool:
 
 
 def to_rpc_response(rpc_id: str | int | None, answer: str) -> bytes:
-    """What an agent answered, as the answer to the sender's request. What is no JSON-RPC becomes its result."""
+    """Wrap an agent's answer as the JSON-RPC response to the sender.
+
+    An answer that is no JSON-RPC becomes the result."""
     try:
         members = msgspec.json.decode(answer, type=dict[str, Raw])
     except msgspec.ValidationError:
@@ -200,21 +210,22 @@ def to_rpc_response(rpc_id: str | int | None, answer: str) -> bytes:
 
 
 def answer_error_text(answer: str) -> str | None:
-    """What an agent said went wrong, if its answer is a JSON-RPC error."""
+    """Return the error of an agent's answer, if that is a JSON-RPC error."""
     error = get_member(msgspec.json.decode(answer), "error")
     if error is None:
         return None
     message = get_member(error, "message")
-    text_said = truncate_line(message, _MAX_QUOTED) if isinstance(message, str) else ""
-    return text_said or _DEFAULT_ERROR
+    text = truncate_line(message, _MAX_QUOTED) if isinstance(message, str) else ""
+    return text or _DEFAULT_ERROR
 
 
 # -- an agent's answer to a push ---------------------------------------------------------------------------------------
 
 
 def parse_delegation_reply(answer: str, limits: Limits) -> AgentReply:
-    """What an agent says with its answer to the push of a delegation. That it has it is never taken for its being done,
-    and neither is silence: only words or files, or a task that says of itself that it is completed."""
+    """Parse the answer to the push of a delegation.
+
+    Acceptance or an empty answer does not complete it: only text or files do, or a task whose state is completed."""
     value = msgspec.json.decode(answer)
     if _is_queued(value):
         return AgentReply(ReplyKind.ACCEPTED)
@@ -233,14 +244,16 @@ def parse_delegation_reply(answer: str, limits: Limits) -> AgentReply:
 
 
 def parse_message_reply(answer: str, limits: Limits) -> AgentReply:
-    """What it says with its answer to the push of any other message. There all that it says is an answer, also of a
-    task that goes on: who asked reads it. Of an answer that is larger than a message it is said that it is."""
+    """Parse the answer to the push of any other message.
+
+    Any content is an answer, even of an unfinished task: the sender reads it. An answer that exceeds the size of a
+    message is replaced by a hint."""
     value = msgspec.json.decode(answer)
     error, result = get_member(value, "error"), unwrap_result(value)
     if error:
         return AgentReply(ReplyKind.ERROR, _failure_message(error) or _DEFAULT_ERROR)
-    text_said, state = message_parts(result), task_state_of(result)
-    parts = tuple(_truncate_parts(text_said, limits) or ([_TOO_LARGE_PART] if text_said else []))
+    message_content, state = message_parts(result), task_state_of(result)
+    parts = tuple(_truncate_parts(message_content, limits) or ([_TOO_LARGE_PART] if message_content else []))
     text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
     if state in _FAILED_STATES:
         return AgentReply(ReplyKind.ERROR, text or f"its task has {_FAILED_STATES[state]}", parts)
@@ -250,13 +263,14 @@ def parse_message_reply(answer: str, limits: Limits) -> AgentReply:
 
 
 def is_queued(answer: str) -> bool:
-    """Whether an agent says that it has not done it yet, by the shape of its answer: `status: queued`, `queued: true`,
-    or a task that has not ended."""
+    """Return whether an answer says that the work is not done.
+
+    It says so with `status: queued`, `queued: true`, or an unfinished task."""
     return _is_queued(msgspec.json.decode(answer))
 
 
 def task_state(answer: str) -> str | None:
-    """The state of the A2A task that an agent answers with, as A2A 0.3 spells it; None if it answers with none."""
+    """Return the state of the A2A task in an answer, as A2A 0.3 spells it; None without a task."""
     return task_state_of(unwrap_result(msgspec.json.decode(answer)))
 
 
@@ -278,16 +292,17 @@ def _failure_message(error: Any) -> str:
 
 
 def _truncate_parts(parts: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
-    """As much of it as a message may hold: the first parts and files, the beginning of the words; and of what is larger
-    than any message the words alone."""
+    """Cut parts to the limits of a message: the first parts and files, the beginning of the text.
+
+    If they still exceed the body limit, only the text is kept."""
     kept_parts, files, bytes_left = list[dict[str, Any]](), 0, limits.text_bytes
     for part in parts[: limits.parts]:
         files += part["kind"] == "file"
         if part["kind"] == "text":
-            whole = part["text"].encode()
-            if text := whole[:bytes_left].decode(errors="ignore"):
+            encoded = part["text"].encode()
+            if text := encoded[:bytes_left].decode(errors="ignore"):
                 kept_parts.append({**part, "text": text})
-            bytes_left = max(0, bytes_left - len(whole))
+            bytes_left = max(0, bytes_left - len(encoded))
         elif part["kind"] == "data" or files <= limits.attachments:
             kept_parts.append(part)
     if len(msgspec.json.encode(kept_parts)) <= limits.body_bytes:
@@ -296,7 +311,7 @@ def _truncate_parts(parts: list[dict[str, Any]], limits: Limits) -> list[dict[st
 
 
 class FairScheduler:
-    """Who is next: organisations in turn, and in each its agents in turn, so that nobody's flood is others' wait."""
+    """Round-robin queue: organisations in turn, and the agents of each in turn, so that none starves others."""
 
     def __init__(self) -> None:
         self._orgs: OrderedDict[str, deque[str]] = OrderedDict()
@@ -309,13 +324,13 @@ class FairScheduler:
         return workspace_id in self._queued
 
     def enqueue(self, org_id: str, workspace_id: str) -> None:
-        """An agent stands in line, once."""
+        """Enqueue an agent, unless it is queued already."""
         if workspace_id not in self._queued:
             self._queued.add(workspace_id)
             self._orgs.setdefault(org_id, deque()).append(workspace_id)
 
     def next_target(self, full_orgs: "frozenset[str] | set[str]") -> tuple[str, str] | None:
-        """(organisation, workspace) of whose turn it is; `full` organisations have to wait."""
+        """Return the next (organisation, workspace), skipping organisations in `full_orgs`; None if there is none."""
         for org_id in list(self._orgs):
             if org_id not in full_orgs:
                 queue = self._orgs[org_id]

@@ -1,8 +1,6 @@
-"""What came of a push, as it is written down: the answer, the next try, the end; and for delegations what others hear.
+"""Records push results: the answer, the next attempt or the end, and domain events for delegations.
 
-Above: `pushing`. Below: askers, letters, settling, turns. Nothing here touches the network. docs/delivery.md,
-docs/delegations.md.
-"""
+Called by PushClaims; uses no network itself. See docs/delivery.md and docs/delegations.md."""
 
 from collections.abc import Generator
 from typing import Any
@@ -74,12 +72,12 @@ from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
 from molecule_core.wire.protocols.a2a_response import part_as_text
 
 _SUMMARY_LENGTH = 80
-# Of an agent that says nothing, or has answered by its tools.
+# The reply of an agent that returned nothing, or answered through its tools.
 _NO_REPLY = AgentReply(ReplyKind.ACCEPTED)
 
 
 class PushResultRecorder:
-    """Writes down what came of pushes."""
+    """Records the results of pushes."""
 
     def __init__(
         self,
@@ -103,7 +101,7 @@ class PushResultRecorder:
         self._limits = limits
 
     def load_if_claimed(self, push: PushAttempt) -> Generator[StepRequest, Any, DeliveryState | None]:
-        """How a message stands, if this push still holds it: its lease may have ended, somebody else may have it."""
+        """Return the delivery state, or None if the push lost its claim: the lease ended and it was claimed again."""
         state = yield from load_delivery_state(push.activity_id)
         workspace = self._org.workspace(push.workspace_id)
         if state is None or workspace is None or workspace.removed:
@@ -113,14 +111,15 @@ class PushResultRecorder:
     def record_message(
         self, push: PushAttempt, result: PushResult, reply: AgentReply | None, failure_counts: bool
     ) -> CommandSteps[None]:
-        """What came of the push of a message, if this push still holds it. `heard`: its agent's answer, read; `counts`:
-        whether a failure does."""
+        """Record the push of a message, if the push still holds its claim.
+
+        `reply`: the parsed answer; `failure_counts`: whether a failure counts as an attempt."""
         state = yield from self.load_if_claimed(push)
         if state is None:
             return WriteSet(None)
         inbox = yield from load_inbox(push.workspace_id)
         obligation = yield from load_obligation(push.workspace_id, push.seq)
-        # By its tools, before the push failed.
+        # through its tools, before the push failed
         is_answered = obligation is not None and not obligation.is_open
         if result.answer is not None or is_answered:
             return (
@@ -149,7 +148,7 @@ class PushResultRecorder:
         *,
         failure_counts: bool,
     ) -> tuple[WriteSet[None], int]:
-        """The message is pushed again, at the time that is returned too."""
+        """Schedule the next attempt; also returns its time."""
         # control: jitter-source
         attempts, bits = failures if failure_counts else push.attempt, self._randomness.bits(push_policy.jitter_bits())
         next_at = now + round(
@@ -201,7 +200,7 @@ class PushResultRecorder:
         error: str | None = None,
         reason: str | None = None,
     ) -> CommandSteps[None]:
-        """The message is not pushed any more: with what its agent answered, or why not."""
+        """Finish the pushes of a message, with its agent's answer or the reason of the failure."""
         workspace_id, position = push.workspace_id, InboxPosition(state.seq, state.attempt, state.inbound_no)
         regular, requeued_positions = ([], [position]) if state.requeued else ([position], [])
         _, writes = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
@@ -224,15 +223,16 @@ class PushResultRecorder:
     def _close_obligation(
         self, obligation: Obligation | None, reply: AgentReply, row_id: str | None, now: int
     ) -> MessageChanges:
-        """What an agent's answer to a push does to what it owes: words, data and files answer it, an error or the word
-        that it will not declines it, and nothing leaves it open: such an agent has only said that it has the message.
-        `row_id`: where the answer stands, if it has a row."""
+        """Return how the answer to a push changes the obligation.
+
+        Text, data and files answer it, an error or a refusal declines it. An empty answer leaves it open: the agent has
+        only accepted the message. `row_id`: the row of the answer, if it has one."""
         if obligation is None or not obligation.is_open or reply.kind is ReplyKind.ACCEPTED:
             return MessageChanges([], [])
-        if obligation.kind == KIND_APPROVAL_REQUEST:  # no text is a decision; the time for it goes on
+        if obligation.kind == KIND_APPROVAL_REQUEST:  # a text is no decision; the approval's deadline continues
             return MessageChanges([], [])
         if obligation.kind == KIND_APPROVAL_DECISION and reply.parts:
-            if not reply.text:  # only words explain
+            if not reply.text:  # only text explains
                 return MessageChanges([], [])
             domain_events = (ApprovalExplained(obligation.activity_id, obligation.seq, reply.text, now),)
             return self._ledger.close_answered(obligation, now, None)._replace(domain_events=domain_events)
@@ -245,15 +245,16 @@ class PushResultRecorder:
     def record_delegation(
         self, push: PushAttempt, result: PushResult, reply: AgentReply | None, failure_counts: bool
     ) -> CommandSteps[None]:
-        """The same of a message that carries a delegation: it never dies, but others hear what came of it. `heard`: its
-        agent's answer, read."""
+        """Record the push of a delegation: it never becomes a dead letter, but emits its outcome.
+
+        `reply`: the parsed answer."""
         state = yield from self.load_if_claimed(push)
         if state is None:
             return WriteSet(None)
         inbox = yield from load_inbox(push.workspace_id)
         obligation = yield from load_obligation(push.workspace_id, push.seq)
         if obligation is not None and not obligation.is_open and (reply is None or obligation.answer_id is not None):
-            # It has ended, or the agent has answered by its tools: what it says besides, or that it failed, is nothing.
+            # It has ended, or the agent answered through its tools: this answer or failure adds nothing.
             return (yield from self._record_answer(push, state, inbox, obligation, result.answer or "{}"))
         now, error = self._clock.now(), push_policy.failure_text(result)
         if reply is not None:
@@ -285,7 +286,7 @@ class PushResultRecorder:
         parts: list[dict[str, Any]],
         now: int,
     ) -> MessageChanges:
-        """What an agent's answer says of a delegation, and what it does to what the agent owes."""
+        """Return the domain event for an agent's answer to a delegation, and the change of its obligation."""
         if reply.kind is ReplyKind.ACCEPTED:
             return MessageChanges([], [], domain_events=(PushAccepted(state.id, now),))
         is_open = obligation is not None and obligation.is_open
@@ -318,7 +319,7 @@ class PushResultRecorder:
     def _insert_chat_message(
         self, state: DeliveryState, reply: AgentReply, now: int
     ) -> Generator[StepRequest, Any, InboxAnswer]:
-        """What an agent answers to a person belongs into their chat, as if the agent had written it there."""
+        """Insert an agent's answer to a person into their chat, as if the agent had written it there."""
         workspace, activity_id = self._org.active_workspace(state.workspace_id), self._ids.new()
         reply_parts = (_data_as_text(part) if part["kind"] == "data" else part for part in reply.parts)
         parts = yield from attachments.replace_forbidden_files(reply_parts, workspace.org_id, workspace.id)
@@ -347,5 +348,5 @@ class PushResultRecorder:
 
 
 def _data_as_text(part: dict[str, Any]) -> dict[str, Any]:
-    """Data, as a chat can show it."""
+    """Convert a data part to text, which a chat can show."""
     return {"kind": "text", "text": part_as_text(part)}

@@ -1,9 +1,7 @@
-"""Workspaces that have asked something: what a push agent answers goes to them where they wait for it, and into their
-inbox when they do not; and who wanted an answer is told that its message was given up.
+"""Delivers answers of push agents: to the waiting request, else into the sender's inbox.
 
-That somebody waits is written with the message (`patience`); who takes a receipt or hangs up waits no more. Above:
-`outcomes` and `letters`, the edge that waits. Below: patience, results, answers, entering. docs/delivery.md.
-"""
+Also notifies senders of messages that were given up. The wait is stored with the message (reply_wait). It ends when the
+sender accepts a receipt or disconnects. See docs/delivery.md."""
 
 from collections.abc import Callable, Generator
 from functools import partial
@@ -52,14 +50,14 @@ _RETRY_SECONDS = 1.0
 
 
 class InboxAnswer(NamedTuple):
-    """An answer in the inbox of who asked: the id of its row, and what is written with it."""
+    """An answer in the sender's inbox: the id of its row, and the changes that insert it."""
 
     id: str
     changes: MessageChanges
 
 
 class ReplyWaiters:
-    """Tells those that asked."""
+    """Delivers answers and notices to the senders of messages."""
 
     def __init__(
         self,
@@ -80,11 +78,13 @@ class ReplyWaiters:
         self._ids = ids
         self._limits = limits
 
-    # -- who waits -----------------------------------------------------------------------------------------------------
+    # -- senders that wait ---------------------------------------------------------------------------------------------
 
     async def stop_waiting(self, workspace_id: str, receipt: MessageReceipt) -> DeliveryState | None:
-        """A sender takes a receipt: how its message has come out, if it has by now; else None, and from here on the
-        answer goes into the sender's inbox. Raises WorkspaceRemoved, StoreUnavailable, ServerBusy."""
+        """Stop waiting for an answer, which goes into the sender's inbox from now on.
+
+        Returns the delivery state if the message has its outcome already, else None. Raises WorkspaceRemoved,
+        StoreUnavailable, ServerBusy."""
 
         def decide() -> CommandSteps[DeliveryState | None]:
             state = yield from load_delivery_state(receipt.activity_id)
@@ -93,9 +93,10 @@ class ReplyWaiters:
         return await self._store.run(self._inbox_command(workspace_id, decide))
 
     async def handle_disconnect(self, workspace_id: str, receipt: MessageReceipt) -> bool:
-        """A sender has hung up, or may not have the answer any more: that goes into the inbox, also if it is there by
-        now. While the store takes nothing this is tried again, as long as the sender is thought to wait and the server
-        runs. Returns whether it was written. Raises WorkspaceRemoved."""
+        """Deliver the answer to the inbox of a sender that disconnected or may not read the response.
+
+        Retried while the store is unavailable, until the stored wait ends or the server stops. Returns whether it was
+        written. Raises WorkspaceRemoved."""
         id_ = receipt.activity_id
 
         async def look() -> Poll[bool]:
@@ -114,7 +115,7 @@ class ReplyWaiters:
 
     def _decide_disconnect(self, message_id: str) -> CommandSteps[None]:
         state, is_waiting = (yield from load_delivery_state(message_id)), (yield from wait_deadline(message_id)) > 0
-        if state is None or not is_waiting:  # who asked was told, or another request of theirs has taken a receipt
+        if state is None or not is_waiting:  # the sender got the outcome, or another of its requests took a receipt
             return WriteSet(None)
         written = WriteSet(None, [clear_wait(message_id)])
         return add_changes(written, (yield from self._deliver_late(state))) if state.has_outcome else written
@@ -139,20 +140,22 @@ class ReplyWaiters:
     ) -> Command[T]:
         return Command(self._org.active_workspace(workspace_id).org_id, (*inbox_keys(workspace_id), *keys), decide)
 
-    # -- who waits no more ---------------------------------------------------------------------------------------------
+    # -- senders that do not wait --------------------------------------------------------------------------------------
 
     def deliver_answer(
         self, obligation: Obligation, reply: AgentReply
     ) -> Generator[StepRequest, Any, InboxAnswer | None]:
-        """What an agent has answered to a push, into the inbox of the workspace that asked: words, data and files, or
-        that there will be none. None if that waits for it, or is not there any more, or nothing was said."""
+        """Insert the answer to a push into the sender's inbox; None if nothing is inserted.
+
+        That is so if the sender waits for it or is removed, or the agent returned no answer yet."""
         if reply.kind is ReplyKind.ACCEPTED or (yield from self._is_awaited(obligation.activity_id)):
             return None
         return (yield from self._insert_answer(obligation.workspace_id, obligation.seq, reply))
 
     def notify_dead(self, message: DeliveryState, reason: str) -> Generator[StepRequest, Any, MessageChanges]:
-        """A message is given up: who wanted an answer is told that none comes, unless somebody has it delivered after
-        all. (Persons have the list of dead letters; of delegations and approvals others tell.)"""
+        """Notify the sender of a request that was given up.
+
+        People have the list of dead letters; delegations and approvals notify their callers themselves."""
         if message.kind != KIND_PEER or (yield from self._is_awaited(message.id)):
             return _NO_CHANGES
         return (yield from self._notify_sender(message, reason))
@@ -165,7 +168,7 @@ class ReplyWaiters:
         obligation = yield from load_obligation(message.workspace_id, message.seq)
         if found is None or (
             obligation is not None and not obligation.is_open
-        ):  # it may be answered, and only never acknowledged
+        ):  # it may have been answered without an ack
             return _NO_CHANGES
         _, source = found
         target = self._org.active_workspace(message.workspace_id)
@@ -178,8 +181,9 @@ class ReplyWaiters:
     def _insert_answer(
         self, workspace_id: str, seq: int, reply: AgentReply
     ) -> Generator[StepRequest, Any, InboxAnswer | None]:
-        """A regular answer, as the agent's own tools would have sent it. It always has room, and no chain stops it:
-        what it answers was let in when it was asked."""
+        """Insert an answer as the agent's own tools would have sent it.
+
+        Inbox and chain limits do not apply: the request was admitted when it was sent."""
         found = yield from self._find_peer_request(workspace_id, seq)
         if found is None:
             return None
@@ -199,7 +203,7 @@ class ReplyWaiters:
     def _find_peer_request(
         self, workspace_id: str, seq: int
     ) -> Generator[StepRequest, Any, tuple[InboundMessage, Workspace] | None]:
-        """A plain message that wants an answer, and the other workspace that has sent it."""
+        """Return a plain request and the other workspace that sent it."""
         inbound = yield from load_inbound(workspace_id, seq)
         if inbound is None or inbound.kind != KIND_PEER or inbound.intent != INTENT_REQUEST:
             return None

@@ -1,8 +1,6 @@
-"""Reads of what became of a message: its ticks, why it is stuck, a push agent's answer, dead letters, and mail that
-nobody takes.
+"""Reads the delivery status of messages: ticks, blockers, push answers, dead letters, stale mail, obligations.
 
-Above: the edges. Below: rules, store. Writes nothing.
-"""
+Called by the API; writes nothing."""
 
 from collections.abc import Callable, Sequence
 
@@ -45,7 +43,7 @@ from molecule_core.wire.schemas.delivery import (
 from molecule_core.wire.schemas.obligations import ObligationPage, ObligationRow
 
 _NEWEST = (1 << 62) - 1
-# Inboxes that are looked at in one go, so that a large organisation holds up nobody for long.
+# Inboxes per batch: a large organisation must not block other work for long.
 _INBOX_BATCH = 200
 _ANY_STATE: dict[str, object] = {"state": None, "overdue": None, "outside": None, "unanswered": 0}
 _STATE_FILTERS: dict[str, dict[str, object]] = {
@@ -58,13 +56,13 @@ _STATE_FILTERS: dict[str, dict[str, object]] = {
     "all": _ANY_STATE,
 }
 OBLIGATION_STATES = tuple(_STATE_FILTERS)
-"""How obligations can be asked for."""
+"""Filters of a workspace's obligations."""
 ORG_OBLIGATION_STATES = ("unanswered", OVERDUE, ANSWERED_OUTSIDE)
-"""The same of a whole organisation: what a person should look at."""
+"""Filters of an organisation's obligations, which a person should look at."""
 
 
 class DeliveryStatusReader:
-    """Follows messages. `circuit_open_until` tells of an agent until when nothing is pushed to it, if so."""
+    """Reads delivery status. `circuit_open_until` returns until when an agent's circuit is open."""
 
     def __init__(
         self,
@@ -84,14 +82,14 @@ class DeliveryStatusReader:
         self._circuit_open_until = circuit_open_until
 
     async def get_state(self, workspace_id: str, activity_id: str) -> DeliveryState:
-        """How a message to a workspace stands. Raises NotFound."""
+        """Return the delivery state of a message. Raises NotFound."""
         rows = await self._store.rows("message_state", {"id": activity_id})
         if not rows or rows[0][1] != workspace_id:
             raise NotFound(what="message")
         return DeliveryState(*rows[0])
 
     async def get_ticks(self, state: DeliveryState) -> MessageDeliveryLog:
-        """All that became of a message, and why it does not go on."""
+        """Return the ticks of a message, and what blocks it."""
         ticks = [
             DeliveryLogEntry(each.tick, to_rfc3339(each.at), each.attempt or UNSET, each.reason or UNSET)
             for each in await self._load_notes(state)
@@ -129,7 +127,7 @@ class DeliveryStatusReader:
         return since or await self._blocked_reason(state, workspace, now)
 
     async def _blocked_reason(self, state: DeliveryState, workspace: Workspace, now: int) -> str | None:
-        """What holds up a message that nothing of its own holds up: those before it, or an agent that is busy."""
+        """Return what blocks a message that is not waiting itself: earlier messages, or a busy agent."""
         query = {"workspace_id": workspace.id, "floor": state.ack_floor, "now": now, "count": 1}
         candidates = [push_policy.to_candidate(row) for row in await self._store.rows("push_head", query)]
         for candidate in candidates:
@@ -145,7 +143,7 @@ class DeliveryStatusReader:
         )
 
     async def queue_status(self, state: DeliveryState) -> QueueStatus:
-        """How a message stands on its way to its agent."""
+        """Return the queue status of a message."""
         notes, now = await self._load_notes(state), self._clock.now()
         delivered = [each.at for each in notes if each.tick == DELIVERED]
         acked = [each.at for each in notes if each.tick == ACKED]
@@ -169,8 +167,7 @@ class DeliveryStatusReader:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     async def wait_for_outcome(self, workspace_id: str, activity_id: str, seconds: float) -> DeliveryState | None:
-        """How a push came out: answered, dead, or put off because the agent has no time or a try has failed. None if
-        nothing of this came within so many seconds."""
+        """Wait for the outcome of a push: answered, dead, or deferred; None after `seconds`."""
 
         async def look() -> Poll[DeliveryState]:
             state = await self.get_state(workspace_id, activity_id)
@@ -180,7 +177,7 @@ class DeliveryStatusReader:
         return await self._wakeups.wait_until(answer_key(activity_id), look, seconds)
 
     async def _is_blocked(self, state: DeliveryState) -> bool:
-        """Whether a message is not pushed soon: its agent takes none now, or has its hands full."""
+        """Return whether a push will not start soon: the agent accepts none now, or is at capacity."""
         workspace, now = self._org.active_workspace(state.workspace_id), self._clock.now()
         if state.is_handled or workspace.delivery_mode != PUSH or workspace.status is WorkspaceStatus.PAUSED:
             return True
@@ -194,7 +191,7 @@ class DeliveryStatusReader:
         return max(ahead, heartbeat.active_tasks) >= workspace.max_concurrent_tasks
 
     async def inbox_depth(self, workspace_id: str) -> int:
-        """How many messages of an inbox are not handled."""
+        """Return the number of unacknowledged messages of an inbox."""
         rows = await self._store.rows("last_inbound", {"key": workspace_id})
         inbox = await self._load_inbox(workspace_id)
         return max(0, (rows[0][0] if rows else 0) - inbox.acked_no - inbox.acked_above + inbox.requeued)
@@ -208,7 +205,7 @@ class DeliveryStatusReader:
     async def list_dead_letters(
         self, org_id: str, count: int, *, workspace_id: str | None = None, before: str | None = None
     ) -> DeadLetterPage:
-        """The dead letters of an organisation or of one workspace, newest first. Raises CursorGone."""
+        """List the dead letters of an organisation or one workspace, newest first. Raises CursorNotFound."""
         page: dict[str, object] = {"org_id": org_id, "workspace_id": workspace_id, "count": count + 1}
         position = (None, None)
         if before is not None:
@@ -220,11 +217,12 @@ class DeliveryStatusReader:
         dead_letters = [self._to_dead_letter_row(DeadLetter(*row)) for row in rows[:count]]
         return DeadLetterPage(dead_letters, reached_end=len(rows) <= count)
 
-    # -- mail that nobody takes ----------------------------------------------------------------------------------------
+    # -- stale mail ----------------------------------------------------------------------------------------------------
 
     async def list_untaken(self, org_id: str) -> StaleInboxPage:
-        """The workspaces of an organisation whose mail nobody takes, the longest waiting first. The watch for answers
-        begins at the hand-over; this is about what has had none. Every look asks for all of it anew."""
+        """List workspaces with mail that no agent picks up, longest waiting first.
+
+        Obligations only start at delivery; this finds undelivered mail. Each call reads everything anew."""
         workspaces, found = list(self._org.workspaces(org_id)), list[tuple[int, str, StaleInboxRow]]()
         for first in range(0, len(workspaces), _INBOX_BATCH):
             found += await self._load_untaken(workspaces[first : first + _INBOX_BATCH])
@@ -261,21 +259,22 @@ class DeliveryStatusReader:
     # -- obligations ---------------------------------------------------------------------------------------------------
 
     async def list_obligations(self, workspace_id: str, state: str, count: int, before: str | None) -> ObligationPage:
-        """What a workspace owes or owed, in one of STATES, newest first. Raises CursorGone."""
+        """List a workspace's obligations in one of OBLIGATION_STATES, newest first. Raises CursorNotFound."""
         position = _NEWEST if before is None else await self._cursor_position(before, workspace_id=workspace_id)
         query = {"workspace_id": workspace_id, "before": position, **self._page_limits(count), **_STATE_FILTERS[state]}
         return self._obligation_page(await self._store.rows("obligations_page", query), count)
 
     async def list_unanswered(self, org_id: str, state: str, count: int, before: str | None) -> ObligationPage:
-        """Where somebody in an organisation waits in vain, in one of OF_ORG, the newest first. Of a workspace that is
-        removed nobody can answer any more: it has none. Raises CursorGone."""
+        """List unanswered messages of an organisation in one of ORG_OBLIGATION_STATES, newest first.
+
+        Removed workspaces, which cannot answer, are left out. Raises CursorNotFound."""
         at = None if before is None else await self._cursor_position(before, org_id=org_id)
         queries = {name: _STATE_FILTERS[state][name] for name in ("overdue", "outside")}
         query = {"org_id": org_id, "at": at, "before": before, **self._page_limits(count), **queries}
         return self._obligation_page(await self._store.rows("unanswered_page", query), count)
 
     async def _cursor_position(self, before: str, *, workspace_id: str | None = None, org_id: str | None = None) -> int:
-        """The number of an obligation in its workspace, or when it began."""
+        """Return the position of an obligation in its workspace, or the time when it opened."""
         rows = await self._store.rows("obligation_place", {"activity_id": before})
         if not rows or (rows[0][3] != org_id if workspace_id is None else rows[0][2] != workspace_id):
             raise CursorNotFound(name="before")

@@ -1,7 +1,6 @@
-"""Files in messages: how one of ours is called, what a message may mention, who may read what. Nothing here is written.
+"""Files in messages: URIs, resolution of references, access rules. Read-only.
 
-A part of a message may name any address: ours are looked up, all others are data that nobody fetches.
-"""
+A part may name any URI: ours are resolved, all others are data that is never fetched."""
 
 import re
 from collections.abc import Generator, Iterable
@@ -20,7 +19,7 @@ _FILE_URI = re.compile(f"(https?://[^/?#]+)?/workspaces/{_UUID}/files/{_UUID}")
 _MAX_URI_SHOWN = 200
 DEFAULT_MIME_TYPE = "application/octet-stream"
 _MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
-# A picture is what begins like one, whatever its sender says that it is.
+# The type of an image is detected, since the type that the sender claims is not trusted.
 _IMAGE_SIGNATURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
@@ -28,11 +27,11 @@ _IMAGE_SIGNATURES = (
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
 IMAGE_HEADER_BYTES = 16
-"""So many first bytes tell a picture."""
+"""Length of the file head that `image_type` needs."""
 
 
 class FileReference(Struct, frozen=True):
-    """A file of ours that a message names. `elsewhere`: by a whole address, which may be another server's."""
+    """A reference to one of our files. `is_absolute`: by a full URL, which may be another server's."""
 
     workspace_id: str
     id: str
@@ -40,32 +39,34 @@ class FileReference(Struct, frozen=True):
 
 
 class ResolvedParts(Struct, frozen=True):
-    """The parts of a message with what is known of the files in them, and which of ours these are."""
+    """The parts of a message with the stored file metadata filled in, and the ids of these files."""
 
     parts: list[dict[str, Any]]
     file_ids: list[str]
 
 
 def file_uri(file: StoredFile) -> str:
-    """How messages name a file. What a polling agent is to fetch has a name that its clients know."""
+    """Return the URI of a file in messages.
+
+    Files announced to polling agents use the scheme that their clients know."""
     if file.activity_id is not None:
         return f"platform-pending:{file.workspace_id}/{file.id}"
     return f"/workspaces/{file.workspace_id}/files/{file.id}"
 
 
 def declared_mime_type(declared: str | None) -> str:
-    """What a sender says that a file is, if it is said in the usual form. Nobody believes it."""
+    """Return the MIME type that the sender claims, if it is well-formed. It is not trusted."""
     text = (declared or "").strip().lower()
     return text if _MIME_TYPE.fullmatch(text) else DEFAULT_MIME_TYPE
 
 
 def image_type(head: bytes) -> str | None:
-    """Which picture a file is by its first bytes; None for everything else."""
+    """Return the image type by the first bytes of a file; None for everything else."""
     return next((kind for pattern, kind in _IMAGE_SIGNATURES if pattern.match(head)), None)
 
 
 def parse_file_uri(uri: Any) -> FileReference | None:
-    """The file of ours that an address names, if it has the form of one."""
+    """Parse a URI as a reference to one of our files; None if it has no such form."""
     if not isinstance(uri, str):
         return None
     if found := _PENDING_URI.fullmatch(uri):
@@ -76,7 +77,7 @@ def parse_file_uri(uri: Any) -> FileReference | None:
 
 
 def file_keys(parts: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """What a command that mentions files must not share a group over: a file is not forgotten in the same moment."""
+    """Return the keys of a command that mentions files, so that they are not deleted at the same moment."""
     if _is_text_only(parts):
         return ()
     found = (parse_file_uri(part["file"].get("uri")) for part in parts if part["kind"] == "file")
@@ -84,8 +85,9 @@ def file_keys(parts: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def can_read_file(file: StoredFile, reader_id: str | None, *, was_sent: bool) -> bool:
-    """Whether a workspace of the file's organisation, or a person (None), may see a file: persons see all; a workspace
-    its own, what it uploaded, and what a message brought it."""
+    """Return whether a workspace of the file's organisation, or a person (None), may read a file.
+
+    People may read all; a workspace its own, its uploads, and files that a message brought it."""
     own_ids = (file.workspace_id, file.uploaded_by.removeprefix("workspace:"))
     return reader_id is None or reader_id in own_ids or was_sent
 
@@ -93,11 +95,10 @@ def can_read_file(file: StoredFile, reader_id: str | None, *, was_sent: bool) ->
 def resolve_files(
     parts: list[dict[str, Any]], org_id: str, sender_id: str | None
 ) -> Generator[StepRequest, Any, ResolvedParts]:
-    """Checks the files of ours that a message names, and writes into its parts what is known of them. Of others, only
-    the name is made fit to be shown.
+    """Check the files that a message names and fill in their stored metadata.
 
-    Raises InvalidMessage: it names one that its sender cannot see. (An address of another server stays data, even if it
-    is built like one of ours.)"""
+    For foreign files, only the name is sanitized. Raises InvalidMessage for files that the sender may not read. (An
+    absolute URL stays data then, even if it looks like one of ours.)"""
     if _is_text_only(parts):
         return ResolvedParts(parts, [])
     resolved, file_ids = list[dict[str, Any]](), list[str]()
@@ -123,7 +124,7 @@ def resolve_files(
 def replace_forbidden_files(
     parts: Iterable[dict[str, Any]], org_id: str, sender_id: str
 ) -> Generator[StepRequest, Any, list[dict[str, Any]]]:
-    """The parts of an answer to a push. Instead of a file of ours that its agent may not send there is why."""
+    """Return the parts of a push answer, with files that the agent may not send replaced by the reason."""
     allowed = list[dict[str, Any]]()
     for part in parts:
         try:
@@ -136,7 +137,7 @@ def replace_forbidden_files(
 
 
 def _is_text_only(parts: list[dict[str, Any]]) -> bool:
-    """Whether a message is what most messages are, about which nothing need be looked up."""
+    """Return whether a message is a single text, the most common case, which needs no lookup."""
     return len(parts) == 1 and parts[0]["kind"] == "text"
 
 

@@ -1,8 +1,7 @@
-"""The only hand that changes files: takes them in, tells polling agents of them, forgets those that nobody mentions.
+"""Writes files: uploads, announcements to polling agents, deletion of unmentioned files.
 
-Bytes first, rows after: a file is whole on the disk before its row is committed, and its row is gone before its bytes
-are. What a crash leaves in between is bytes without a row, which the next start removes.
-"""
+Bytes are written before the row is committed, and deleted after the row is. A crash in between leaves only bytes
+without a row, which the next start removes."""
 
 import asyncio
 from collections.abc import Generator
@@ -39,12 +38,12 @@ from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 
 _SUMMARY_LENGTH = 80
 _HOUR = 3600 * SECOND
-# Ids that are looked up together when the folder is swept.
+# Number of ids per lookup during the sweep of the folder.
 _SWEEP_BATCH = 500
 
 
 class ReceivedFile(Struct, frozen=True):
-    """A file whose bytes have come, and what its sender says of it."""
+    """A file whose bytes were received, with its sender's name and type for it."""
 
     id: str
     name: str
@@ -53,7 +52,7 @@ class ReceivedFile(Struct, frozen=True):
 
 
 class FileWriter:
-    """Uploads, downloads, acks and the forgetting of files."""
+    """Receives, reads, acknowledges and deletes files."""
 
     def __init__(
         self,
@@ -75,8 +74,10 @@ class FileWriter:
         self._limits = limits
 
     async def open(self, *, exclusive: bool) -> None:
-        """Opens the folder and removes what no row speaks of: everything older than this start if this server is
-        `alone` with the folder, else what has been there longer than any upload lasts. Raises BadSettings."""
+        """Open the folder and remove blobs without a row. Raises BadSettings.
+
+        `exclusive`: no other server uses the folder, so everything older than this start goes; otherwise, what is older
+        than any upload lasts."""
         self._blobs.open()
         cutoff = self._clock.now() - (0 if exclusive else self._limits.upload_hours * _HOUR)
         ids = [each for each in await self._blobs.list_ids() if id_timestamp(each) < cutoff]
@@ -89,13 +90,13 @@ class FileWriter:
                     await self._blobs.remove(file_id)
 
     def close(self) -> None:
-        """Finishes what was begun."""
+        """Finish pending blob operations."""
         self._blobs.close()
 
-    # -- in ------------------------------------------------------------------------------------------------------------
+    # -- uploads -------------------------------------------------------------------------------------------------------
 
     def begin_upload(self, workspace_id: str, sender: Sender) -> "Upload":
-        """Files for a workspace, from a person, itself or a peer. Raises NotFound, WorkspaceRemoved, MayNotTalk."""
+        """Begin an upload to a workspace. Raises NotFound, WorkspaceRemoved, CommunicationDenied."""
         self._check_may_upload(workspace_id, sender)
         return Upload(self, self._blobs, self._ids, workspace_id, sender, self._limits)
 
@@ -107,9 +108,9 @@ class FileWriter:
             raise CommunicationDenied
 
     async def save_files(self, workspace_id: str, sender: Sender, received: list[ReceivedFile]) -> list[StoredFile]:
-        """Files that are on the disk become known, all or none; a polling agent is told of those that others sent it.
+        """Save files whose bytes are on disk, all or none; a polling agent gets a message about files of others.
 
-        Raises NotFound, WorkspaceRemoved, MayNotTalk, InboxFull."""
+        Raises NotFound, WorkspaceRemoved, CommunicationDenied, InboxFull."""
         target = self._org.active_workspace(workspace_id)
 
         def decide() -> CommandSteps[list[StoredFile]]:
@@ -143,7 +144,7 @@ class FileWriter:
         return await self._store.run(Command(target.org_id, (), decide))
 
     def _upload_activity(self, file: StoredFile, sender: Sender) -> Generator[StepRequest, Any, Activity]:
-        """The row that tells a polling agent of a file, before any message mentions it."""
+        """Build the row that announces a file to a polling agent before any message mentions it."""
         body = _upload_body(file, sender)
         inbound_no = yield from self._messages.reserve_inbound_no(file.workspace_id)
         return Activity(
@@ -167,12 +168,12 @@ class FileWriter:
             request_body=body.decode(),
         )
 
-    # -- out -----------------------------------------------------------------------------------------------------------
+    # -- downloads -----------------------------------------------------------------------------------------------------
 
     async def read_file(self, workspace_id: str, file_id: str, reader_id: str | None) -> tuple[StoredFile, BlobReader]:
-        """A file and its bytes, for a workspace or (None) a person of its organisation.
+        """Return a file and a reader of its bytes, for a workspace or (None) a person of its organisation.
 
-        Raises NotFound: it is not there, or not for this reader; which of them is not said."""
+        Raises NotFound, equally for missing files and files without access."""
         rows = await self._store.rows("file", {"id": file_id, "reader_id": reader_id or ""})
         file = StoredFile(*rows[0][:-1]) if rows else None
         if file is None or file.workspace_id != workspace_id:
@@ -182,9 +183,7 @@ class FileWriter:
         return file, await self._blobs.open_reader(file.id, file.size)
 
     async def ack_file(self, workspace_id: str, file_id: str) -> None:
-        """The agent of a workspace has taken a file that it was told of; saying so again changes nothing.
-
-        Raises NotFound, WorkspaceRemoved."""
+        """Acknowledge a file that was announced to the workspace; repeatable. Raises NotFound, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[None]:
             rows = yield ReadQuery("file", {"id": file_id, "reader_id": ""})
@@ -197,10 +196,10 @@ class FileWriter:
 
         await self._store.run(Command(self._org.active_workspace(workspace_id).org_id, (("file", file_id),), decide))
 
-    # -- forgetting ----------------------------------------------------------------------------------------------------
+    # -- deletion ------------------------------------------------------------------------------------------------------
 
     async def delete_if_unmentioned(self, key: str) -> None:
-        """A file has had its time: it is forgotten unless a message mentions it."""
+        """Delete a file that no message mentions by the end of its upload time."""
         org_id, file_id = key.split("/")
 
         def decide() -> CommandSteps[bool]:
@@ -215,7 +214,7 @@ class FileWriter:
 
 
 class Upload:
-    """One request's files while they come. Either all of them are kept, or nothing of them stays."""
+    """The files of one upload request; all of them are kept, or none."""
 
     def __init__(
         self, files: FileWriter, blobs: BlobStore, ids: IdGenerator, workspace_id: str, sender: Sender, limits: Limits
@@ -229,7 +228,7 @@ class Upload:
         self._received: list[ReceivedFile] = []
 
     async def start_file(self, name: str, mime_type: str | None) -> None:
-        """The next file begins. Raises InvalidUpload, NoRoom, FilesUnavailable."""
+        """Begin the next file. Raises InvalidUpload, DiskFull, FilesUnavailable."""
         if len(self._received) >= self._limits.attachments:
             raise InvalidUpload(reason=f"it brings more than {self._limits.attachments} files")
         file_id = self._ids.new()
@@ -238,14 +237,14 @@ class Upload:
         self._received.append(ReceivedFile(file_id, cleaned, declared_mime_type(mime_type), incoming))
 
     async def write(self, data: bytes) -> None:
-        """More of it. Raises FileTooLarge, NoRoom, FilesUnavailable."""
+        """Append data to the current file. Raises FileTooLarge, DiskFull, FilesUnavailable."""
         incoming = self._received[-1].incoming
         if incoming.size + len(data) > self._limits.attachment_bytes:
             raise FileTooLarge(limit=self._limits.attachment_bytes)
         await incoming.write(data)
 
     async def commit(self) -> list[StoredFile]:
-        """All has come. Raises InvalidUpload, NoRoom, FilesUnavailable, and what `record` raises."""
+        """Save the received files. Raises InvalidUpload, DiskFull, FilesUnavailable, and the errors of `save_files`."""
         if not self._received:
             raise InvalidUpload(reason="there is no file in it")
         for each in self._received:
@@ -253,26 +252,25 @@ class Upload:
         received, self._received = self._received, []
         try:
             return await self._files.save_files(self._workspace_id, self._sender, received)
-        except rules.NO_EFFECT_ERRORS:  # after any other end the rows may be there: their bytes must not be missing
+        except rules.NO_EFFECT_ERRORS:  # after any other error the rows may exist: their bytes must stay
             self._received = received
             raise
 
     async def abort(self) -> None:
-        """Nothing of it stays, but for what has been kept."""
+        """Discard all files that were not saved."""
         received, self._received = self._received, []
         if received:
             aborting = asyncio.gather(*(each.incoming.discard() for each in received), return_exceptions=True)
-            await asyncio.shield(aborting)  # whoever waits may be given up; what was begun is finished
+            await asyncio.shield(aborting)  # the caller may be cancelled, but the removal must finish
 
 
 def to_file_part(file: StoredFile) -> dict[str, Any]:
-    """A file as its uploader is told of it, and as a part of a message holds it."""
+    """Return a file as part of a message, which is also its uploader's response."""
     return {"uri": file_uri(file), "name": file.name, "mimeType": file.mime_type, "size": file.size}
 
 
 def _upload_body(file: StoredFile, sender: Sender) -> bytes:
-    """The body of the row that tells of a file: a message with one part, and beside it the members that older runtimes
-    read."""
+    """Build the body of an announcement: a message with one part, and members that older runtimes read."""
     part = {"kind": "file", "file": to_file_part(file)}
     metadata = {"kind": KIND_UPLOAD, "intent": "inform"}
     message = {

@@ -1,7 +1,4 @@
-"""Settling: what is handled and does not come again; one machine for agents that poll and for the server that pushes.
-
-Above: handing, letters, pushing, replies and silence of this slice. Below: obligations, rules, store.
-"""
+"""Acknowledges messages and advances the ack floor. Used by polling agents and by the push dispatcher."""
 
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
@@ -29,12 +26,12 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, T, WriteSet
 from molecule_core.store.journal import org_key
 
-# Rows looked at in one read while the floor of an inbox moves up.
+# Rows per read while the ack floor advances.
 _FLOOR_BATCH = 256
 
 
 class InboxAcks:
-    """Settles messages."""
+    """Acknowledges inbox messages."""
 
     def __init__(self, store: Store, org: OrgReader, ledger: ObligationLedger, *, clock: Clock) -> None:
         self._store = store
@@ -43,18 +40,18 @@ class InboxAcks:
         self._clock = clock
 
     async def ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> int:
-        """All messages up to a number are handled; returns how far the inbox is handled, never less than before. Of the
-        dead letters that wait again these are the ones that were handed out, with no later attempt than is named. An
-        attempt that never was counts as the last that was.
+        """Acknowledge all messages up to `seq`; returns the new ack floor, which never decreases.
 
-        Raises StaleAttempt if an attempt is named and one of the others was handed out again since."""
+        Includes requeued dead letters that were delivered with at most this attempt. An attempt that never happened
+        counts as the last one that did."""
         return await self._store.run(
             self._inbox_command(workspace_id, lambda: self._decide_ack_up_to(workspace_id, seq, attempt))
         )
 
     def _decide_ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> CommandSteps[int]:
         inbox = yield from load_inbox(workspace_id)
-        # What is there, not what other commands of this group have just taken numbers for: nobody has handled that.
+        # The stored value, without numbers that other commands of this group have just taken: those rows cannot have
+        # been delivered.
         last_rows = yield ReadQuery("last_seq", {"key": workspace_id})
         seq, now, released = min(seq, last_rows[0][0] or 0), self._clock.now(), list[int]()
 
@@ -78,11 +75,14 @@ class InboxAcks:
         acked_no = last[0][1] if last else inbox.acked_no
         passable = sum(each.is_passable for each in claims)
         updated_inbox = replace(inbox, acked_seq=seq, acked_no=acked_no, acked_above=inbox.acked_above - passable)
-        # Senders are told of no hand-over that never was, whatever is named.
-        events = min(attempt or 0, max((each.attempt for each in claims), default=0))
-        bounds = InboxPosition(inbox.acked_seq + 1, events, inbox.acked_no + 1), InboxPosition(seq, events, acked_no)
+        # An attempt that was never made must not appear in the senders' timelines.
+        last_attempt = min(attempt or 0, max((each.attempt for each in claims), default=0))
+        bounds = (
+            InboxPosition(inbox.acked_seq + 1, last_attempt, inbox.acked_no + 1),
+            InboxPosition(seq, last_attempt, acked_no),
+        )
         was_claimed = acked_no - inbox.acked_no <= len(claims)
-        if was_claimed:  # else all of the range is looked at; what waits again is passed only where it is meant
+        if was_claimed:  # otherwise the whole range counts as unclaimed; requeued rows are passed only explicitly
             released += [each.seq for each in claims if not each.requeued and each.is_released(now)]
         span = InboxRange(*bounds)
         return (
@@ -92,9 +92,9 @@ class InboxAcks:
         )
 
     async def ack_message(self, workspace_id: str, activity_id: str, attempt: int | None) -> int:
-        """One message is handled; returns how far the inbox is handled without a gap.
+        """Acknowledge one message; returns the ack floor.
 
-        Raises NotFound, AttemptMissing, StaleAttempt, InvalidField."""
+        Raises NotFound, AttemptRequired, StaleAttempt, InvalidField."""
 
         def decide() -> CommandSteps[int]:
             positions = yield ReadQuery("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
@@ -109,8 +109,7 @@ class InboxAcks:
         return await self._store.run(self._inbox_command(workspace_id, decide))
 
     def ack_answered(self, workspace_id: str, seq: int, inbound_no: int) -> CommandSteps[int]:
-        """The message at a place of the inbox is answered, and so handled, whatever its attempt is. A push that is
-        under way is left to its own end."""
+        """Acknowledge an answered message, whatever its attempt. A running push records its own outcome."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace_id, seq)
         is_pushed = claim is not None and claim.lease_until > self._clock.now()
         if is_handled or (is_pushed and self._org.active_workspace(workspace_id).delivery_mode == PUSH):
@@ -126,7 +125,7 @@ class InboxAcks:
         return (yield from self._ack_positions(workspace_id, inbox, regular, requeued_positions, released=released))
 
     async def ack_cursor(self, workspace_id: str, seq: int, filters: ActivityFilters) -> int:
-        """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
+        """Acknowledge everything up to a cursor that matches the filters of a client without claims."""
         inbox = await self._load_inbox(workspace_id)
         excludes_inbox = filters.activity_type not in (None, TYPE_RECEIVE)
         if inbox.acked_seq >= seq or excludes_inbox:
@@ -157,9 +156,10 @@ class InboxAcks:
         was_claimed: bool = True,
         released: Iterable[int] = (),
     ) -> CommandSteps[int]:
-        """Settles single rows, and what lay below a floor that has risen already (`passed`). What was not claimed
-        before was handed over without a claim: it is owed an answer from now on. So is what was claimed and `let_go`:
-        if it was given back, nobody watches for its answer yet."""
+        """Acknowledge single rows, and the range below a floor that has already advanced (`acked_range`).
+
+        Rows that were not claimed before count as delivered without a claim: their obligations open now. The same holds
+        for claimed rows in `released`: after a release, no timer watches for the answer."""
         now, workspace = self._clock.now(), self._org.active_workspace(workspace_id)
         spans = [
             *rules.to_ranges(regular),
@@ -192,28 +192,30 @@ class InboxAcks:
 
     def _inbox_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
         def decide_if_active() -> CommandSteps[T]:
-            self._org.active_workspace(workspace_id)  # another process may have removed it: memory knows under the lock
+            self._org.active_workspace(
+                workspace_id
+            )  # another process may have removed it: the org cache is current only under the lock
             return (yield from decide())
 
         return Command(self._org.active_workspace(workspace_id).org_id, inbox_keys(workspace_id), decide_if_active)
 
 
-# -- steps that the other hands of this slice take too -----------------------------------------------------------------
+# -- command steps shared by the other writers of this package ---------------------------------------------------------
 
 
 def inbox_keys(workspace_id: str) -> tuple[tuple[str, str]]:
-    """The keys of a command that changes an inbox."""
+    """Return the keys of a command that changes an inbox."""
     return (("inbox", workspace_id),)
 
 
 def load_inbox(workspace_id: str) -> Generator[StepRequest, Any, InboxState]:
-    """How far an inbox is handled."""
+    """Read the state of an inbox."""
     rows = yield ReadQuery("inbox_state", {"workspace_id": workspace_id})
     return InboxState(*rows[0]) if rows else InboxState()
 
 
 def load_delivery_state(activity_id: str) -> Generator[StepRequest, Any, DeliveryState | None]:
-    """How the delivery of a message stands."""
+    """Read the delivery state of a message."""
     rows = yield ReadQuery("message_state", {"id": activity_id})
     return DeliveryState(*rows[0]) if rows else None
 
@@ -221,7 +223,7 @@ def load_delivery_state(activity_id: str) -> Generator[StepRequest, Any, Deliver
 def load_inbox_entry(
     workspace_id: str, seq: int
 ) -> Generator[StepRequest, Any, tuple[InboxState, InboxClaim | None, bool]]:
-    """How an inbox is handled, how one of its rows is held, and whether that one is handled."""
+    """Read an inbox, the claim of one of its rows, and whether that row is acknowledged."""
     inbox = yield from load_inbox(workspace_id)
     records = yield ReadQuery("handout", {"workspace_id": workspace_id, "seq": seq})
     claim = InboxClaim(*records[0]) if records else None
@@ -232,7 +234,7 @@ def load_inbox_entry(
 def find_requeued(
     workspace_id: str, inbox: InboxState, is_selected: Callable[[InboxClaim], bool]
 ) -> Generator[StepRequest, Any, list[InboxPosition]]:
-    """Those dead letters that wait again and that are meant."""
+    """Return the selected ones of the requeued dead letters."""
     if not inbox.requeued:
         return []
     rows = yield ReadQuery("requeued_handouts", {"workspace_id": workspace_id})
@@ -246,44 +248,48 @@ def ack_rows(
     requeued_positions: list[InboxPosition],
     now: int,
 ) -> Generator[StepRequest, Any, tuple[InboxState, list[Statement]]]:
-    """Single rows need not be handed out any more: `again` those that waited again. Moves the floor if a gap closed."""
+    """Acknowledge single rows and advance the ack floor if a gap closed.
+
+    `requeued_positions`: rows that are requeued dead letters."""
     above, requeued = inbox.acked_above + len(regular), inbox.requeued - len(requeued_positions)
     updated_inbox = replace(inbox, acked_above=above, requeued=requeued)
     floor = yield from _advance_floor(workspace_id, updated_inbox, frozenset(each.seq for each in regular))
     row = {"workspace_id": workspace_id}
-    freed: list[Statement] = [("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions]
+    requeued_writes: list[Statement] = [
+        ("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions
+    ]
     claim_writes = [
         save_claim(workspace_id, each.seq, each.attempt, 0, now) for each in regular if each.seq > floor.acked_seq
     ]
     forget_write: Statement = ("forget_handouts", {**row, "seq": floor.acked_seq})
-    return floor, [*freed, save_inbox(workspace_id, floor), forget_write, *claim_writes]
+    return floor, [*requeued_writes, save_inbox(workspace_id, floor), forget_write, *claim_writes]
 
 
 def _advance_floor(
     workspace_id: str, inbox: InboxState, just_acked: frozenset[int]
 ) -> Generator[StepRequest, Any, InboxState]:
-    """Moves the floor up over everything that is handled without a gap."""
+    """Advance the ack floor over all rows that are acknowledged without a gap."""
     while inbox.acked_above > 0:
         query = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "count": _FLOOR_BATCH}
         rows = yield ReadQuery("handled_behind", query)
-        inbox, absorbed = rules.advance_floor(inbox, [(seq, bool(done) or seq in just_acked) for seq, done in rows])
+        inbox, absorbed = rules.advance_floor(inbox, [(seq, bool(acked) or seq in just_acked) for seq, acked in rows])
         if absorbed < _FLOOR_BATCH:
             break
     return inbox
 
 
 def save_inbox(workspace_id: str, inbox: InboxState) -> Statement:
-    """An inbox is handled so far."""
+    """Return the statement that stores the state of an inbox."""
     return "save_inbox", {"workspace_id": workspace_id, **asdict(inbox)}
 
 
 def save_claim(workspace_id: str, seq: int, attempt: int, lease_until: int, acked_at: int | None) -> Statement:
-    """A row is handed out, or handled."""
+    """Return the statement that stores a claim or an ack of one row."""
     row = {"seq": seq, "attempt": attempt, "lease_until": lease_until, "acked_at": acked_at}
     return "save_handout", {"workspace_id": workspace_id, **row}
 
 
 def mark_letters_handled(workspace_id: str, requeued_positions: Iterable[InboxPosition]) -> list[Statement]:
-    """Dead letters that waited again are handled."""
+    """Return the statements that mark requeued dead letters as handled."""
     row = {"workspace_id": workspace_id, "state": HANDLED}
     return [("set_dead_letter", {**row, "seq": each.seq}) for each in requeued_positions]

@@ -1,7 +1,6 @@
-"""Handing out: claims, and readers by cursor; what agents that poll get, and when.
+"""Delivers messages to polling agents: claims with leases, and reads by cursor.
 
-Above: the edges. Below: settling, obligations, reader, rules, store.
-"""
+Called by the API; calls acks, the obligation ledger and the reader."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -34,7 +33,7 @@ from molecule_core.store.wakeups import Notifier, Poll
 
 
 class InboxClaims(InboxAcks):
-    """Hands out messages."""
+    """Claims and delivers inbox messages."""
 
     def __init__(
         self,
@@ -63,13 +62,14 @@ class InboxClaims(InboxAcks):
         wait: float = 0,
         options: InstructionOptions | None = None,
     ) -> list[ActivityPageRow]:
-        """Hands out messages that nobody holds and nobody handled, oldest first, each with its attempt; waits so many
-        seconds for a first one. Not handled within the lease, each comes again with the next attempt. `wish`: its
-        agent is told how to answer; None: it is not, or would not see it."""
+        """Claim unclaimed, unacknowledged messages, oldest first, waiting up to `wait` seconds for a first one.
+
+        A message that is not acknowledged within the lease is delivered again with the next attempt. `options`: how to
+        attach instructions; None: attach none."""
         decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options)
 
         async def look() -> Poll[list[ActivityPageRow]]:
-            workspace = self._org.active_workspace(workspace_id)  # it may have been removed while we waited
+            workspace = self._org.active_workspace(workspace_id)  # it may have been removed during the wait
             if workspace.status is WorkspaceStatus.PAUSED or await self._is_fully_acked(workspace_id):
                 return Poll(None)
             rows = await self._store.run(self._inbox_command(workspace_id, decide))
@@ -81,7 +81,7 @@ class InboxClaims(InboxAcks):
         return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []  # control: mail-wait
 
     async def _is_fully_acked(self, workspace_id: str) -> bool:
-        """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
+        """Return whether an inbox surely holds nothing to claim, so that no command is needed."""
         highest = self._store.last_known_number("last_inbound", workspace_id)
         if highest is None:
             return False
@@ -121,17 +121,18 @@ class InboxClaims(InboxAcks):
         )  # control: claim-kept
 
     async def _seconds_to_lease_end(self, workspace_id: str) -> float | None:
-        """Seconds until the first lease of a workspace ends; None if it has none."""
+        """Return the seconds until the first lease of a workspace ends; None if it has none."""
         lease_end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
         return None if lease_end is None else max(0.0, (lease_end - self._clock.now()) / SECOND)
 
-    # -- readers by cursor ---------------------------------------------------------------------------------------------
+    # -- reads by cursor -----------------------------------------------------------------------------------------------
 
     async def read_after_cursor(
         self, workspace_id: str, seq: int, filters: ActivityFilters, count: int, *, wait: float = 0
     ) -> list[ActivityPageRow]:
-        """What an agent gets that keeps a cursor: says that all up to there is handled, and reads on. Dead letters that
-        wait again come first, and again until the cursor has moved past them; those that are dead do not come."""
+        """Acknowledge everything up to the cursor, and read on after it.
+
+        Requeued dead letters come first, on each read until the cursor has passed them; dead ones are skipped."""
         cached_inbox: InboxState | None = await self._load_inbox(workspace_id)
         if cached_inbox is not None and cached_inbox.acked_seq < seq:
             await self.ack_cursor(workspace_id, seq, filters)
@@ -156,7 +157,7 @@ class InboxClaims(InboxAcks):
             remaining = count - len(requeued_rows) if page_bytes > 0 else 0
             if not remaining:
                 return requeued_rows
-            has_dead = inbox.dead > 0  # whose inbox has none is not asked for each row
+            has_dead = inbox.dead > 0  # without dead letters, the query need not check each row
             rows = await self._reader.list_after(
                 workspace_id, start, filters, remaining, page_bytes=page_bytes, skip_dead=has_dead
             )
@@ -167,9 +168,10 @@ class InboxClaims(InboxAcks):
     async def read_latest(
         self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0
     ) -> list[ActivityPageRow]:
-        """What an agent gets that will keep a cursor and has none yet: the newest messages, newest first, less those
-        that are dead. A look back, at one peer or before a time, is history: it tells all, and hands nothing over to an
-        agent that is paused."""
+        """Return the newest messages, newest first, without dead letters, for an agent that has no cursor yet.
+
+        A read of one peer's messages or before a time is history: it returns everything, and delivers nothing to a
+        paused agent."""
         if filters.peer_id is not None or filters.before is not None:
             rows = await self._reader.list_newest(workspace_id, filters, count, wait=wait)
             return rows if self._is_paused(workspace_id) else await self.mark_delivered(workspace_id, rows)
@@ -183,7 +185,7 @@ class InboxClaims(InboxAcks):
     async def _deliver_found(
         self, workspace_id: str, find: Callable[[], Awaitable[list[ActivityPageRow]]], wait: float
     ) -> list[ActivityPageRow]:
-        """What is found for an agent, and so handed over; nothing as long as it is paused."""
+        """Read rows for an agent and mark them as delivered; returns nothing while it is paused."""
 
         async def look() -> Poll[list[ActivityPageRow]]:
             return Poll(None if self._is_paused(workspace_id) else await find() or None)
@@ -198,9 +200,10 @@ class InboxClaims(InboxAcks):
         return self._org.active_workspace(workspace_id).status is WorkspaceStatus.PAUSED
 
     async def mark_delivered(self, workspace_id: str, rows: list[ActivityPageRow]) -> list[ActivityPageRow]:
-        """An agent that claims nothing is shown these rows: those that want an answer are handed over now, if they
-        were not before, or were given back since, and are not handled. (What is answered before its cursor has passed
-        it must be known.) Returns the rows; the one among them that it is reminded of says so."""
+        """Mark rows as delivered to an agent that does not claim; returns them with `reminder` set where it applies.
+
+        Requests open their obligations now, unless they were delivered before (and not released since) or acknowledged.
+        The obligation must exist before the cursor passes, so that an earlier answer can close it."""
         candidates = [row for row in rows if row.intent == INTENT_REQUEST and row.inbound_no]
         if not candidates:
             return rows
@@ -220,8 +223,9 @@ class InboxClaims(InboxAcks):
     async def _open_obligations(
         self, workspace_id: str, unopened: list[ActivityPageRow], bounds: dict[str, object]
     ) -> None:
-        """What was shown and is not dead is owed an answer; nothing, if it was answered, handled or handed over since
-        it was read."""
+        """Open obligations for delivered rows.
+
+        Rows that were answered, acknowledged, delivered or given up since they were read are skipped."""
 
         def decide() -> CommandSteps[None]:
             inbox = yield from load_inbox(workspace_id)
@@ -243,15 +247,16 @@ class InboxClaims(InboxAcks):
         await self._store.run(self._inbox_command(workspace_id, decide))
 
     async def _resume_position(self, workspace_id: str, seq: int, inbox: InboxState) -> int:
-        """Where a cursor goes on. One that names what came out of order, a dead letter or a reminder, goes on at the
-        floor."""
+        """Return where a cursor continues.
+
+        A cursor that names an out-of-order row (a dead letter or a reminder) continues at the ack floor."""
         if seq >= inbox.acked_seq:
             return seq  # control: cursor-row
         was_requeued = await self._store.rows("came_again", {"workspace_id": workspace_id, "seq": seq})
         return inbox.acked_seq if was_requeued else seq
 
     def _ack_passed_requeued(self, workspace_id: str, seq: int, start: int) -> CommandSteps[int]:
-        """A cursor has moved: what was shown behind an earlier one is handled."""
+        """Acknowledge requeued rows that were delivered after an earlier cursor, now that the cursor has moved."""
         inbox = yield from load_inbox(workspace_id)
         cursors: dict[int, int] = {}
 
@@ -262,7 +267,7 @@ class InboxClaims(InboxAcks):
             return start > claim.shown_after or claim.seq <= seq
 
         requeued_positions = yield from find_requeued(workspace_id, inbox, is_passed)
-        # A cursor on one of them says the same of those that were shown before it, in the same page.
+        # A cursor on a requeued row covers those that came before it in the same page.
         requeued_positions = [
             each for each in requeued_positions if start > cursors[each.seq] or cursors.get(seq) == cursors[each.seq]
         ]
@@ -271,7 +276,7 @@ class InboxClaims(InboxAcks):
     def _deliver_requeued(
         self, workspace_id: str, start: int, count: int
     ) -> CommandSteps[tuple[list[ActivityPageRow], int]]:
-        """Letters that wait again, as the beginning of a page; and how many bytes it has left."""
+        """Deliver requeued dead letters as the beginning of a page; also returns the bytes left in the page."""
         inbox, now = (yield from load_inbox(workspace_id)), self._clock.now()
         page = {"count": count, "page_bytes": self._limits.page_bytes}
         raw_rows = yield ReadQuery(

@@ -1,10 +1,7 @@
-"""How an agent is told to answer a message: who it is and what is true of the message in, instructions out.
+"""Renders instructions for answering a message.
 
-Only the words are chosen here, never whether a message is delivered: what cannot be rendered goes out without
-instructions, and the renderer counts it.
-
-Above: handing and pushing, which tell once with each hand-over; the edges, which show it. Below: the renderer, handles.
-"""
+Errors never affect delivery: a message whose instructions cannot be rendered is delivered without them, and the
+renderer counts the failure. Called by inbox claims and push claims, once per delivery, and by the API for previews."""
 
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
@@ -33,22 +30,26 @@ from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
 Statement = tuple[str, Params]
 _REQUEST = "request"
 _APPROVAL_REQUEST, _ = APPROVAL_KINDS
-# An id of somebody else, as it may stand in a text.
+# Longest id of another party that is put into a text.
 _MAX_ID_LENGTH = 128
 _RELEVANT_KEYS = ('"file"', '"user_id"', '"delegation_id"', '"approval_id"')
 
 
 class InstructionOptions(Struct, frozen=True):
-    """How the agent that asks for its mail is told how to answer: beside the message, or in its text. `several`: its
-    process sits in more workspaces, so that it must say as which it answers."""
+    """How an agent that fetches its mail wants its instructions.
+
+    `in_envelope`: beside the message instead of in its text. `multi_workspace`: its process serves several workspaces,
+    so it must name the answering one."""
 
     in_envelope: bool
     multi_workspace: bool = False
 
 
 class LastInstructions(Struct, frozen=True):
-    """What an agent was told last, in the order `seat_told` selects it: of which template (id@version; empty: nothing
-    yet), with which facts, and whether it has left a message without an answer since."""
+    """The instructions that an agent saw last, in the column order of `seat_told`.
+
+    `template` is id@version (empty: none yet), `facts_key` identifies the static variables, `missed` says whether the
+    agent left a message unanswered since."""
 
     template: str = ""
     facts_key: str = ""
@@ -59,8 +60,9 @@ _NO_LAST_INSTRUCTIONS = LastInstructions()
 
 
 class RenderRecord(NamedTuple):
-    """What was said with a message, for whoever asks later; `facts`: what of it stays the same from message to
-    message."""
+    """The stored record of the instructions of one message.
+
+    `facts_key` identifies what stays equal from message to message."""
 
     org_id: str
     template: str
@@ -71,7 +73,7 @@ class RenderRecord(NamedTuple):
 
     @property
     def last_instructions(self) -> LastInstructions:
-        """What the agent knows now."""
+        """Return what the agent has seen after this record."""
         return LastInstructions(f"{self.template}@{self.version}", self.facts_key, 0)
 
 
@@ -79,7 +81,9 @@ RenderedInstructions = tuple[Instructions, RenderRecord]
 
 
 class InstructionBuilder:
-    """Tells agents. `shape` and `adaptive`: as the deployment has it. A server that tells nothing has none."""
+    """Renders the instructions of messages.
+
+    `shape` and `adaptive` are the deployment's settings. A server with instructions switched off has no builder."""
 
     def __init__(
         self,
@@ -102,10 +106,10 @@ class InstructionBuilder:
         self._profiles: dict[str, tuple[Workspace, AgentProfile]] = {}
 
     def shape(self, workspace: Workspace) -> str:
-        """How an agent is told: json, xml or both; its workspace's wish counts more than the deployment's."""
+        """Return the instruction shape (json, xml or both); the workspace's setting overrides the deployment's."""
         return workspace.instruction_shape or self._shape
 
-    # -- with a hand-over ----------------------------------------------------------------------------------------------
+    # -- with a delivery -----------------------------------------------------------------------------------------------
 
     def render_batch(
         self,
@@ -116,10 +120,12 @@ class InstructionBuilder:
         multi_workspace: bool = False,
         reminders: frozenset[str] = frozenset(),
     ) -> Generator[StepRequest, Any, tuple[list[RenderedInstructions | None], list[Statement]]]:
-        """What is said with each of these messages, which are handed over together, and what is to be kept of that.
-        `several`: the agent's process sits in more workspaces; `reminders`: those that come once more, unanswered."""
+        """Render the instructions of messages that are delivered together, and the state to store.
+
+        `multi_workspace`: the agent's process serves several workspaces. `reminders`: ids of unanswered messages that
+        are delivered again."""
         uses_last = self._uses_last(workspace)
-        before = state = (yield from load_last_instructions(workspace.id)) if uses_last else _NO_LAST_INSTRUCTIONS
+        initial = state = (yield from load_last_instructions(workspace.id)) if uses_last else _NO_LAST_INSTRUCTIONS
         results: list[RenderedInstructions | None] = []
         for row in rows:
             due_at = self.reply_due_at(workspace, row, now)
@@ -130,7 +136,7 @@ class InstructionBuilder:
             if rendered is not None:
                 state, record = rendered[1].last_instructions, rendered[1]
                 self._meter.count_delivery(workspace.runtime, record.template, record.form, record.tokens)
-        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != before else []
+        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != initial else []
 
     def attach(
         self,
@@ -140,7 +146,7 @@ class InstructionBuilder:
         options: InstructionOptions,
         reminders: frozenset[str] = frozenset(),
     ) -> Generator[StepRequest, Any, tuple[list[ActivityPageRow], list[Statement], dict[int, RenderRecord]]]:
-        """The same, with the words in the rows; beside them, by the rows' numbers, what was said."""
+        """Render a batch into its rows. Also returns the statements, and the records by `seq`."""
         rendered, instruction_writes = yield from self.render_batch(
             workspace, rows, now=now, multi_workspace=options.multi_workspace, reminders=reminders
         )
@@ -153,7 +159,7 @@ class InstructionBuilder:
         )
 
     async def reset(self, workspace_id: str) -> None:
-        """An agent begins anew: it is told all with its next message. Raises NotFound, WorkspaceRemoved."""
+        """Send full instructions with the agent's next message. Raises NotFound, WorkspaceRemoved."""
         forget_write: Statement = ("forget_seat_told", {"workspace_id": workspace_id})
 
         def decide() -> CommandSteps[None]:
@@ -164,21 +170,22 @@ class InstructionBuilder:
         await self._store.run(Command(org_id, (("inbox", workspace_id),), decide))
 
     def _uses_last(self, workspace: Workspace) -> bool:
-        """Whether it matters what an agent was told before."""
+        """Return whether earlier instructions influence the next ones."""
         return self._adaptive and not workspace.instruction_compact
 
     def reply_due_at(self, workspace: Workspace, row: ActivityPageRow, now: int) -> int | None:
-        """Until when an answer is due that is asked for now (microseconds); None: nobody watches, or none is. Nobody
-        watches for the answer to a delegation, which has hours, or to an approval, which moves on."""
+        """Return when an answer requested now is due (microseconds); None if none is, or no timer watches it.
+
+        Delegations (with deadlines of hours) and approvals (which escalate) are not watched here."""
         if row.kind in (KIND_DELEGATION, KIND_APPROVAL_REQUEST):
             return None
         seconds = self._limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
         return now + seconds * SECOND if row.intent == _REQUEST and seconds > 0 else None
 
-    # -- without one ---------------------------------------------------------------------------------------------------
+    # -- without a delivery --------------------------------------------------------------------------------------------
 
     async def load_last(self, workspace: Workspace) -> LastInstructions:
-        """What an agent was told last, for a look at its mail that hands nothing out."""
+        """Return the last instructions of an agent, for reads that deliver nothing."""
         if not self._uses_last(workspace):
             return _NO_LAST_INSTRUCTIONS
         rows = await self._store.rows("seat_told", {"workspace_id": workspace.id})
@@ -196,8 +203,10 @@ class InstructionBuilder:
         reminder: bool = False,
         due_at: int | None = None,
     ) -> RenderedInstructions | None:
-        """What is said with a message to an agent that was told so much before. None: nothing can be said, which the
-        renderer has counted; no fault of a template, or of ours, keeps a message from its agent."""
+        """Render the instructions of one message for an agent with the state `state`.
+
+        None: rendering failed, which the renderer has counted; no template error or bug may keep a message from its
+        agent."""
         profile, choice = self.profile_of(workspace), None
         try:
             choice = self._renderer.choose_version(profile, row.id, row.inbound_no)
@@ -248,7 +257,7 @@ class InstructionBuilder:
         return Verbosity.COMPACT if state.facts_key == key else Verbosity.DELTA
 
     def profile_of(self, workspace: Workspace) -> AgentProfile:
-        """Who is spoken to: another one only when the workspace or its agent's card has changed."""
+        """Return the agent's profile, cached until its workspace or agent card changes."""
         known = self._profiles.get(workspace.id)
         if known is not None and known[0] is workspace:
             return known[1]
@@ -284,29 +293,29 @@ class InstructionBuilder:
 def create_instruction_builder(
     settings: Settings, renderer: Renderer, org: OrgReader, store: Store, meter: InstructionMeter
 ) -> InstructionBuilder | None:
-    """Whoever tells agents how to answer; nobody does where that is switched off."""
+    """Return the instruction builder; None if instructions are switched off."""
     if not settings.push_instructions_enabled:
         return None
     shape, adaptive = settings.instruction_shape, settings.instruction_adaptive
     return InstructionBuilder(renderer, org, store, meter, limits=settings.limits, shape=shape, adaptive=adaptive)
 
 
-# -- steps that hands of this slice take -------------------------------------------------------------------------------
+# -- command steps -----------------------------------------------------------------------------------------------------
 
 
 def load_last_instructions(workspace_id: str) -> Generator[StepRequest, Any, LastInstructions]:
-    """What an agent was told last."""
+    """Read the last instructions of an agent."""
     rows = yield ReadQuery("seat_told", {"workspace_id": workspace_id})
     return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
 
 
 def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statement:
-    """An agent was told so much."""
+    """Store the instructions that this agent saw last."""
     known = {"template": state.template, "facts": state.facts_key, "missed": state.missed}
     return "save_seat_told", {"workspace_id": workspace_id, **known}
 
 
-# -- what stands in a message ------------------------------------------------------------------------------------------
+# -- message bodies ----------------------------------------------------------------------------------------------------
 
 
 class _MetadataShape(Struct, frozen=True):
@@ -334,7 +343,7 @@ _BODY_DECODER = msgspec.json.Decoder(_StoredBodyShape)
 
 
 def _parse_body(request_body: str | None) -> _BodyShape:
-    """What instructions speak of in a stored message; nothing of one that holds nothing of it."""
+    """Parse the parts of a stored body that instructions use; empty if it has none."""
     if request_body is None or not any(word in request_body for word in _RELEVANT_KEYS):
         return _BodyShape()
     try:
@@ -348,21 +357,23 @@ def _short_id(value: Any) -> str:
 
 
 def _delegation_id(kind: str | None, value: Any) -> str:
-    """The id of a delegation, in a message that is about one. Whoever sends another kind may write there what it likes,
-    and here what is no id: none of it is said in our words."""
+    """Return the id of the delegation that a message is about.
+
+    Senders of other kinds may put anything into this field, and anything that is no valid id, so it is not repeated in
+    our text."""
     is_delegation = (kind or "").startswith("delegation")
     return value if is_delegation and isinstance(value, str) and is_valid_client_id(value, _MAX_ID_LENGTH) else ""
 
 
 def _reply_handle(row: ActivityPageRow, org_id: str) -> str:
-    # Who is to decide decides by the approval: there is nothing that a handle could be given to.
+    # An approval request is decided by its approval: there is nothing to use a handle for.
     if row.inbound_no is None or row.kind == _APPROVAL_REQUEST:
         return ""
     return make_handle(org_id, row.source_id or "", row.workspace_id, row.context_id, row.id, row.seq)
 
 
 def _decision_args(row: ActivityPageRow) -> dict[str, str]:
-    """What a decision is about, of a message that asks for one: the server alone writes such a message."""
+    """Return what an approval request asks to decide. Only the server writes such messages."""
     if row.kind != _APPROVAL_REQUEST:
         return {}
     metadata = _parse_body(row.request_body).message.metadata

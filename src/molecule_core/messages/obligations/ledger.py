@@ -1,8 +1,7 @@
-"""When an answer is owed, and when not any more: opens obligations where messages are handed over, and ends them.
+"""Opens and closes obligations: a delivered message that wants an answer opens one.
 
-One for all hands of this slice, since it knows what they share: what is told with a message, of which workspaces a
-timer stands in the store, and who counts what became of obligations. Above: those hands. Below: obligations, telling.
-"""
+One instance is shared by all writers of this package, since it knows what they have in common: the instruction builder,
+the workspaces with a pending timer, and the listener that counts outcomes."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -50,14 +49,14 @@ from molecule_core.store.database import Command, ReadQuery, RequestBatch, StepR
 from molecule_core.store.timers import TIMERS_KEY, set_timer, set_timer_if_earlier
 from molecule_core.wire.schemas.events import MessageOverduePayload
 
-# A timer that is due so soon may have gone off in another process, whose clock is a little ahead.
+# 5 s: a timer that is due so soon may have fired in another process, whose clock is slightly ahead.
 _TIMER_MARGIN = 5 * SECOND
 _UNWATCHED_KINDS = (KIND_DELEGATION, KIND_APPROVAL_REQUEST)
 _NO_INSTRUCTION_COLUMNS: dict[str, object] = dict.fromkeys(("template_org", "template", "version", "form", "tokens"))
 
 
 class ObligationChanges(NamedTuple):
-    """What a command writes to open obligations, whom it wakes, and what it remembers after its commit."""
+    """The writes of a command to open obligations, its notifications, and a hook to run after commit."""
 
     writes: list[Statement]
     notify: tuple[str, ...] = ()
@@ -67,7 +66,7 @@ class ObligationChanges(NamedTuple):
 
 _NO_CHANGES = ObligationChanges([])
 OutcomeListener = Callable[[Obligation, str], tuple[list[Statement], tuple[str, ...]]]
-"""Who counts outcomes: what it writes with one, and whom it wakes."""
+"""Returns the statements to write with a first outcome, and the channels to notify."""
 
 
 def _ignore_outcome(_obligation: Obligation, _outcome: str) -> tuple[list[Statement], tuple[str, ...]]:
@@ -75,13 +74,14 @@ def _ignore_outcome(_obligation: Obligation, _outcome: str) -> tuple[list[Statem
 
 
 class NeedsExclusiveGroup(Exception):
-    """A command that answers something must not share its group with others that may."""
+    """Raised by a command that closes an obligation and must not share its commit group."""
 
 
 class ObligationLedger:
-    """Opens and ends obligations. `telling`: None where agents are told nothing; `shared`: other processes use the
-    store too. `came` is asked when an obligation gets its first outcome: answered, declined, answered_outside or
-    overdue."""
+    """Opens and closes obligations.
+
+    `instruction_builder` is None where instructions are switched off; `shared`: other processes use the same store.
+    `on_first_outcome` is called for an obligation's first outcome: answered, declined, answered_outside or overdue."""
 
     def __init__(
         self,
@@ -110,7 +110,9 @@ class ObligationLedger:
         *,
         pushed: bool = False,
     ) -> Generator[StepRequest, Any, tuple[list[ActivityPageRow], ObligationChanges]]:
-        """These rows are handed over: with what is said with them (nothing without a `wish`), and what is owed then."""
+        """Attach instructions to delivered rows and open an obligation for each request.
+
+        Without `options`, no instructions are added."""
         if self.instruction_builder is None:
             return rows, self.open_for_rows(workspace, rows, now, pushed=pushed)
         instruction_writes, rendered = list[Statement](), dict[int, RenderRecord]()
@@ -133,8 +135,10 @@ class ObligationLedger:
         *,
         pushed: bool = False,
     ) -> ObligationChanges:
-        """These rows are handed over now; `said` by their number, what was told with each. `pushed`: the server sends
-        them. A delegation and an approval have deadlines of their own: nobody watches for the answer to them."""
+        """Open obligations for rows that are delivered now.
+
+        `rendered`: instruction records by `seq`. `pushed`: the server sends the rows. Delegations and approvals have
+        deadlines of their own, so no timer watches them."""
         requests = [row for row in rows if row.intent == INTENT_REQUEST]
         if not requests:
             return _NO_CHANGES
@@ -150,7 +154,7 @@ class ObligationLedger:
         )
 
     def open_for_ranges(self, workspace: Workspace, ranges: Sequence[tuple[int, int]], now: int) -> ObligationChanges:
-        """A reader has had all of these stretches, each behind one number and up to another, without claiming it."""
+        """Open obligations for ranges (floor, seq] that a reader received without claiming."""
         if not ranges:
             return _NO_CHANGES
         due = reply_due_at(workspace, self._limits, now)
@@ -161,7 +165,7 @@ class ObligationLedger:
     def delegation_events(
         self, workspace: Workspace, ranges: Sequence[tuple[int, int]], now: int
     ) -> Generator[StepRequest, Any, tuple[MessagesDelivered, ...]]:
-        """What rises of delegations in such stretches: who has passed one has it, if nobody had it in hand."""
+        """Return the delivery events of delegations in ranges that a reader passed without a claim."""
         if not ranges:
             return ()
         common = {"workspace_id": workspace.id, "now": now}
@@ -185,7 +189,8 @@ class ObligationLedger:
         def remember() -> None:
             self._conversations.update((workspace_id, each) for each in sources)
             if needs_timer and due_at is not None:
-                # By the clock that does not jump: a timer may not be thought to stand for longer than it takes.
+                # The monotonic clock: a jump of the wall clock must not make a timer seem pending for longer than it
+                # is.
                 self._timers[workspace_id] = (due_at, self._clock.monotonic() + (due_at - now) / SECOND)
 
         needs_timer = due_at is not None and not self._has_timer(workspace_id, due_at, now)
@@ -196,15 +201,16 @@ class ObligationLedger:
         )
 
     def _has_timer(self, workspace_id: str, due_at: int, now: int) -> bool:
-        """Whether a timer surely stands in the store that goes off by then. (Nobody takes one away before it has, but
-        of one that goes off in another process, nothing is known here.)"""
+        """Return whether the store surely holds a timer that fires by `due_at`.
+
+        Timers are removed only by firing, but with several processes another one may have fired it unnoticed."""
         if self._is_shared:
             return False
         timer_at, until = self._timers.get(workspace_id, (0, 0.0))
         return now + _TIMER_MARGIN < timer_at <= due_at and self._clock.monotonic() + _TIMER_MARGIN / SECOND < until
 
     def timer_fired(self, workspace_id: str) -> None:
-        """The timer of a workspace has gone off."""
+        """Forget the timer of a workspace, which has fired."""
         self._timers.pop(workspace_id, None)
 
     # -- answering -----------------------------------------------------------------------------------------------------
@@ -212,9 +218,11 @@ class ObligationLedger:
     def run_answering(
         self, store: Store, workspace_id: str, source_id: str | None, command: Callable[[bool], Command[T]]
     ) -> "asyncio.Future[T]":
-        """Runs what a workspace says to another one, or to its user (None). `command(alone)` makes it; one that is not
-        alone is refused with NotAlone if it finds something that it answers, and then runs once more, alone. So a crowd
-        that answers nothing shares its commits, and of two answers at once each closes what the other has left."""
+        """Run a command that sends a message to another workspace, or to the user (None).
+
+        `command(exclusive)` builds it. The first try shares a commit group; if the message turns out to answer an open
+        obligation (NeedsExclusiveGroup), it is retried in a group of its own. So messages that answer nothing share
+        their commits, and two concurrent answers cannot close the same obligation."""
         if (workspace_id, source_id) in self._conversations:
             return store.run(command(True))
         outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -243,9 +251,10 @@ class ObligationLedger:
     def find_answered(
         self, workspace: Workspace, source_id: str | None, metadata: Mapping[str, Any], *, exclusive: bool
     ) -> Generator[StepRequest, Any, AnswerTarget]:
-        """What a message of a workspace to another one, or to its user (None), answers: the one that it names, if that
-        is one of this conversation, also if it was only looked at before; else the newest that is open. Nothing, if the
-        named one is settled, or if it only says that something was read. Raises NotAlone."""
+        """Find what a message to another workspace, or to the user (None), answers.
+
+        The named message if it is part of this conversation, even if it was only read before; else the newest open one.
+        Nothing, if the named one is closed or the message is only a read confirmation. Raises NeedsExclusiveGroup."""
         named_id, progress = rules.named_message_id(metadata), rules.is_progress(metadata)
         if metadata.get("intent") == INTENT_ACK:
             return AnswerTarget(named_id)
@@ -266,8 +275,9 @@ class ObligationLedger:
     def obligation_for(
         self, workspace: Workspace, inbound: InboundMessage, *, is_closing: bool
     ) -> Generator[StepRequest, Any, tuple[Obligation | None, MessageChanges]]:
-        """What is owed for a message, and what is written before anything else of it: one that was only looked at is
-        handed over by being answered. `ends`: nothing is owed for it after this, so that nobody needs to watch."""
+        """Return the obligation of a message, and the changes that open it first if it was only read before.
+
+        `is_closing`: the command also closes it, so no timer is needed."""
         obligation = yield from load_obligation(workspace.id, inbound.seq)
         if obligation is not None or inbound.intent != INTENT_REQUEST:
             return obligation, MessageChanges([], [])
@@ -282,20 +292,22 @@ class ObligationLedger:
     def close_answered(
         self, obligation: Obligation, now: int, answer_id: str | None, *, by_handle: bool = False
     ) -> MessageChanges:
-        """The answer is there; `answer_id`: its row."""
+        """Close an obligation as answered; `answer_id` is the answer's row."""
         return self._close(obligation, ANSWERED, now, answer_id=answer_id, by_handle=int(by_handle), reason=None)
 
     def close_declined(
         self, obligation: Obligation, now: int, reason: str, *, answer_id: str | None = None, by_handle: bool = False
     ) -> MessageChanges:
-        """There will be no answer. The reason stands in events and ticks: one line of what may be a long text."""
+        """Close an obligation as declined.
+
+        The reason is cut to one short line, since events and ticks repeat it."""
         reason = single_line(reason, self._limits.short_text_length)
         return self._close(obligation, DECLINED, now, answer_id=answer_id, by_handle=int(by_handle), reason=reason)
 
     def _close(
         self, obligation: Obligation, state: str, now: int, *, reason: str | None, **columns: object
     ) -> MessageChanges:
-        """What was to remind of it is taken back soon after."""
+        """Close an obligation; a pending reminder is withdrawn soon after, by its timer."""
         row = {
             "workspace_id": obligation.workspace_id,
             "seq": obligation.seq,
@@ -316,7 +328,7 @@ class ObligationLedger:
         )
 
     def mark_overdue(self, obligation: Obligation, now: int) -> MessageChanges:
-        """Nobody has answered in time."""
+        """Mark an obligation as overdue."""
         row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq, "now": now}
         records, events = record_tick(obligation.workspace_id, OVERDUE, obligation.seq, obligation.inbound_no, now)
         payload = MessageOverduePayload(
@@ -334,7 +346,7 @@ class ObligationLedger:
         return self._with_first_outcome(obligation, OVERDUE, changes)
 
     def keep_draft(self, obligation: Obligation, draft: str, now: int) -> MessageChanges:
-        """An agent has said something in answer that it did not send."""
+        """Keep a text that an agent produced as an answer and did not send."""
         row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq, "now": now, "draft": draft}
         draft_write: Statement = ("keep_draft", row)
         if obligation.outside_at is not None:
@@ -365,7 +377,7 @@ def _insert_obligation(
     due_at: int | None,
     rendered: Mapping[int, RenderRecord] | None = None,
 ) -> Statement:
-    """A message that wants an answer is handed over."""
+    """Return the statement that opens an obligation."""
     due_at = None if row.kind in _UNWATCHED_KINDS else due_at
     message_columns = {
         "seq": row.seq,

@@ -1,8 +1,6 @@
-"""Obligations: what a workspace owes for a message that wants an answer, and the reads and statements about it.
+"""Obligations of a workspace to answer messages, with the reads and statements about them.
 
-Above: `owing`, which says when one begins and ends, and the hands of this slice. Below: handles, ticks, rules.
-docs/obligations.md.
-"""
+See docs/obligations.md. When an obligation opens and closes is decided in ledger."""
 
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
@@ -20,15 +18,17 @@ from molecule_core.store.database import JournalEvent, ReadQuery, RequestBatch, 
 from molecule_core.wire.schemas.events import MessageDraftedPayload
 
 OVERDUE_TIMER = "silence"
-"""The kind of the timer that watches what a workspace owes; its key is the workspace."""
+"""Kind of the timer that watches open obligations; its key is the workspace id."""
 FORGOTTEN_TICK = "forgotten"
-"""The tick of a message that waited for an answer in vain, and is too old to be kept."""
+"""Tick of a message that was never answered and is too old to keep."""
 NO_REMINDER = 0
-"""Instead of the time of a reminder: the first due time has passed, and none was possible."""
+"""Value of `reminded_at` when the first due time has passed and no reminder was possible."""
 
 
 class InboundMessage(Struct, frozen=True):
-    """A message of an inbox as an answer needs to know it, in the order of the query. `source_id` None: a person's."""
+    """A message of an inbox as an answer needs it, in the column order of the query `asked`.
+
+    `source_id` is None for a person's message."""
 
     id: str
     org_id: str
@@ -42,13 +42,13 @@ class InboundMessage(Struct, frozen=True):
 
     @property
     def handle(self) -> str:
-        """What names it in an answer."""
+        """Return the reply handle of the message."""
         handle_parts = (self.context_id, self.id, self.seq)
         return make_handle(self.org_id, self.source_id or "", self.workspace_id, *handle_parts)
 
 
 class Obligation(Struct, frozen=True):
-    """One row of the table with what its message says, in the order the queries select it. Times in microseconds."""
+    """One row of the table with columns of its message, in the queries' order. Times are microseconds."""
 
     workspace_id: str
     seq: int
@@ -78,33 +78,33 @@ class Obligation(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has answered or declined."""
+        """Return whether the message is neither answered nor declined."""
         return self.state == "open"
 
     @property
     def handle(self) -> str:
-        """What names its message in an answer."""
+        """Return the reply handle of the message."""
         handle_parts = (self.context_id, self.activity_id, self.seq)
         return make_handle(self.org_id, self.source_id or "", self.workspace_id, *handle_parts)
 
     @property
     def is_reminded(self) -> bool:
-        """Whether its agent was reminded and still has time."""
+        """Return whether the agent was reminded and still has time."""
         return self.is_open and bool(self.reminded_at) and self.overdue_at is None
 
     @property
     def display_state(self) -> str:
-        """How it stands, in one word."""
+        """Return the state as one word."""
         return obligation_state(self.state, self.overdue_at, self.outside_at)
 
     @property
     def template_label(self) -> str | None:
-        """The template and version of the instructions that its message came with."""
+        """Return the template and version of the message's instructions."""
         return template_label(self.template, self.version)
 
 
 def obligation_state(state: str, overdue_at: int | None, outside_at: int | None) -> str:
-    """How an obligation stands, in one word: answered, declined, overdue, answered_outside or open."""
+    """Return the state of an obligation: answered, declined, overdue, answered_outside or open."""
     if state != "open":
         return state
     if overdue_at is not None:
@@ -113,12 +113,12 @@ def obligation_state(state: str, overdue_at: int | None, outside_at: int | None)
 
 
 def template_label(template: str | None, version: int | None) -> str | None:
-    """A template and its version as they are shown."""
+    """Return a template and its version as they are displayed."""
     return None if template is None else f"{template}@{version}"
 
 
 def find_reminded(workspace_id: str, rows: Iterable[ActivityPageRow]) -> Generator[StepRequest, Any, frozenset[str]]:
-    """Which of these rows are handed over once more because nobody has answered."""
+    """Return the ids of the rows that are redelivered as reminders."""
     redelivered = [row for row in rows if (row.attempt or 1) > 1]
     if not redelivered:
         return frozenset()
@@ -133,7 +133,7 @@ def find_reminded(workspace_id: str, rows: Iterable[ActivityPageRow]) -> Generat
 
 
 def reply_due_at(workspace: Workspace, limits: Limits, now: int) -> int | None:
-    """When the answer to a message is due that is handed over now; None: nobody watches."""
+    """Return when the answer to a message delivered now is due; None if it is not watched."""
     seconds = limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
     return now + seconds * SECOND if seconds else None
 
@@ -142,24 +142,24 @@ def reply_due_at(workspace: Workspace, limits: Limits, now: int) -> int | None:
 
 
 def obligation_key(workspace_id: str, source_id: str | None) -> tuple[str, str, str]:
-    """The key of a command that may change what a workspace owes to another one or to its user (None)."""
+    """Return the key of commands that may change obligations to another workspace or to the user (None)."""
     return "owes", workspace_id, source_id or ""
 
 
 def load_inbound(workspace_id: str, seq: int) -> Generator[StepRequest, Any, InboundMessage | None]:
-    """The message at a place of an inbox."""
+    """Read the message at a position of an inbox."""
     rows = yield ReadQuery("asked", {"workspace_id": workspace_id, "seq": seq})
     return InboundMessage(*rows[0]) if rows else None
 
 
 def load_obligation(workspace_id: str, seq: int) -> Generator[StepRequest, Any, Obligation | None]:
-    """What is owed for the message at a place of a log, or was."""
+    """Read the open or closed obligation at a position of a log."""
     rows = yield ReadQuery("obligation", {"workspace_id": workspace_id, "seq": seq})
     return Obligation(*rows[0]) if rows else None
 
 
 def new_obligation(inbound: InboundMessage, now: int) -> Obligation:
-    """What is owed for a message that is handed over at this moment."""
+    """Return the obligation of a message that is delivered now."""
     return Obligation(
         workspace_id=inbound.workspace_id,
         seq=inbound.seq,
@@ -190,7 +190,7 @@ def new_obligation(inbound: InboundMessage, now: int) -> Obligation:
 
 
 class MessageChanges(NamedTuple):
-    """What one change writes and tells, and whom it wakes; `risen`: what others hear of it (store/subscribers.py)."""
+    """The writes, journal events, notifications and domain events of one change."""
 
     writes: list[Statement]
     events: list[JournalEvent]
@@ -199,9 +199,11 @@ class MessageChanges(NamedTuple):
 
 
 class AnswerTarget(Struct, frozen=True):
-    """What a workspace's message answers. `named`: the message that it says so of; `owed`: what it closes, if anything
-    is open; with `progress` it closes nothing, and only says that somebody is at work on it. `opens`: what is written
-    before, of a message that is handed over by being answered."""
+    """What an outgoing message answers.
+
+    `named_id`: the message that it claims to answer. `obligation`: the open one that it closes, if any; with `progress`
+    it closes nothing and only reports work. `opening_changes`: writes that open the obligation first, for a message
+    answered without having been delivered."""
 
     named_id: str | None = None
     obligation: Obligation | None = None
@@ -213,7 +215,7 @@ class AnswerTarget(Struct, frozen=True):
 def find_named_message(
     workspace_id: str, source_id: str | None, named_id: str
 ) -> Generator[StepRequest, Any, InboundMessage | None]:
-    """The message of an inbox that an answer names, if it came from there (None: a person)."""
+    """Return the inbox message that an answer names, if it came from `source_id` (None: a person)."""
     positions = yield ReadQuery("place_of_activity", {"id": named_id, "workspace_id": workspace_id})
     inbound = (yield from load_inbound(workspace_id, positions[0][0])) if positions else None
     return inbound if inbound is not None and inbound.source_id == source_id else None
@@ -222,7 +224,7 @@ def find_named_message(
 def find_open_obligation(
     workspace_id: str, source_id: str | None, named_id: str | None = None
 ) -> Generator[StepRequest, Any, Obligation | None]:
-    """What is open in a conversation: the named message, if it is one of it; else the newest."""
+    """Return the open obligation of a conversation: the named message's, if it belongs there, else the newest."""
     row: dict[str, object] = {"workspace_id": workspace_id, "named": named_id}
     if source_id is None:
         rows = yield ReadQuery("owed_to_user", row)
@@ -233,7 +235,7 @@ def find_open_obligation(
 
 
 def add_changes(written: WriteSet[T], more: MessageChanges) -> WriteSet[T]:
-    """A write set with another change in the same transaction."""
+    """Add another change to a write set."""
     written.writes += more.writes
     written.events += more.events
     written.notify += more.notify
@@ -242,51 +244,53 @@ def add_changes(written: WriteSet[T], more: MessageChanges) -> WriteSet[T]:
 
 
 def defer_reply(obligation: Obligation, due_at: int | None, reminded_at: int | None) -> Statement:
-    """An answer is due later than it was."""
+    """Move the due time of an obligation."""
     row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq}
     return "put_off_obligation", {**row, "due_at": due_at, "reminded_at": reminded_at}
 
 
 def extend_for_progress(obligation: Obligation, due_at: int | None) -> list[Statement]:
-    """An agent says that it is at work on it: the answer is due later. What is overdue stays so until it comes."""
+    """Move the due time after a progress report. An overdue obligation stays overdue until it is answered."""
     return (
         [] if obligation.due_at is None or due_at is None else [defer_reply(obligation, due_at, obligation.reminded_at)]
     )
 
 
 def drop_draft(obligation: Obligation) -> MessageChanges:
-    """A person does not want it sent."""
+    """Drop a draft that a person discarded."""
     row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq}
     return MessageChanges([("drop_draft", row)], [draft_event(obligation, "discarded")])
 
 
 def draft_event(obligation: Obligation, state: str) -> JournalEvent:
-    """What became of a draft: kept, sent or discarded."""
+    """Build the event about a draft: kept, sent or discarded."""
     return obligation_event(
         "MESSAGE_DRAFTED", obligation, MessageDraftedPayload(obligation.activity_id, obligation.seq, state)
     )
 
 
 def mark_missed(workspace_id: str) -> Statement:
-    """An agent that leaves messages without an answer is told in full again."""
+    """Record that an agent left a message unanswered, so that it gets full instructions again."""
     return "miss_seat", {"workspace_id": workspace_id}
 
 
 def undo_delivery(workspace_id: str, seq: int) -> list[Statement]:
-    """A message was handed over in vain: no answer is due before it is handed over again, and what was told with it may
-    not be known."""
+    """Undo a failed delivery.
+
+    No answer is due before the next one, and the agent may not have seen the instructions."""
     return [("unwatch_obligation", {"workspace_id": workspace_id, "seq": seq}), mark_missed(workspace_id)]
 
 
 def suspend_dead_obligation(workspace_id: str, seq: int) -> list[Statement]:
-    """A message is a dead letter, which tells enough: nobody has had it who could answer. What was said in answer
-    outside is kept, but nobody is reminded of it, unless it is asked for and handed over again."""
+    """Suspend the obligation of a dead letter, which no agent could answer.
+
+    A draft is kept without reminders until the message is requeued and delivered again."""
     row = {"workspace_id": workspace_id, "seq": seq}
     return [("forget_owed", row), ("rest_obligation", row)]
 
 
 def obligation_event(name: str, obligation: Obligation, payload: Struct) -> JournalEvent:
-    """An event about the message that an answer is owed for."""
+    """Build an event about the message of an obligation."""
     return JournalEvent(
         name, obligation.workspace_id, "message", obligation.activity_id, 0, msgspec.json.encode(payload)
     )

@@ -1,1 +1,1 @@
-"""Run the tools that take more than one request of the public API."""
+"""Runs the tools that take more than one request of the public API."""

@@ -1,8 +1,7 @@
-"""The tools about approvals, as walks over the public API: to ask for leave and to wait for the decision, and to decide
-what one is asked.
+"""Runs the approval tools: request an approval and wait for the decision, and decide on a requested one.
 
-Above: whoever runs tools (agent, command line, LangChain, the server's own MCP endpoint). Below: anything that can make
-one request as a workspace. Nothing is kept between two calls: how an approval stands is the server's to say.
+Called by every host of tools (agent, command line, LangChain, the server's MCP endpoint); calls the public API
+through a Requester. Keeps no state between calls: the server has the state of an approval.
 """
 
 import asyncio
@@ -31,21 +30,21 @@ from molecule_core.wire.schemas.approvals import ApprovalDecision, CurrentApprov
 from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
 
 TOOL_NAMES = ("request_approval", "decide_approval")
-"""The tools, each of which is one local verb of every host: `run`."""
+"""The tools that `run` runs."""
 REQUEST_KIND, _ = APPROVAL_KINDS
-"""The kind of the message by which somebody is asked to decide."""
+"""The kind of the message that asks an approver to decide."""
 APPROVAL_NEEDED = "approval_needed"
-"""The refusal of what a rule has stopped."""
-# Between two questions to which the answer was the same: a server that does not hold them is not to be flooded.
+"""The error code of calls that a rule stopped."""
+# At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
 _OPEN_STATUSES = ("pending", "info_requested")
-# By what they are refused who come too late: nothing is left to be decided.
+# Error codes of decisions that come too late: nothing is left to decide.
 _MOOT_ERROR_CODES = ("already_decided", "approval_moved_on", "approval_ended")
 
 
 class ApprovalSummary(Struct, frozen=True, kw_only=True):
-    """As much of an approval as its parties need (`ApprovalItem`)."""
+    """The parts of an approval (`ApprovalItem`) that its parties need."""
 
     approval_id: str
     workspace_id: str
@@ -62,18 +61,18 @@ class ApprovalSummary(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalVersion(NamedTuple):
-    """What is decided about, as it was shown: an approval whose action was changed has another one."""
+    """The version of an approval that a decision refers to. It differs once the action has changed."""
 
     revision: int
     action_hash: str
 
 
 ShownVersions = dict[str, set[ApprovalVersion]]
-"""For each workspace, which versions of an approval its agent has seen."""
+"""Versions of an approval that the agent has seen, by workspace."""
 
 
 def versions_shown(messages: Iterable[InboxMessage], arguments: Struct) -> ShownVersions:
-    """Which versions of the approval that a call is about stand in these messages, which an agent was shown."""
+    """Collect, from messages shown to an agent, the versions of the approval that a call decides about."""
     found: ShownVersions = {}
     if isinstance(arguments, types.DecideApprovalArguments):
         for each in messages:
@@ -93,9 +92,10 @@ async def run(
     shown_versions: ShownVersions | None = None,
     thread_id: str = "",
 ) -> dict[str, Any]:
-    """Runs a tool about approvals as the seat that it is for. `call`: the name that the caller's host gives this call,
-    which makes a repetition of it harmless. `shown`: what its agent has seen, where that is known. `thread_id`: the
-    thread in which leave is asked for. Raises ToolError."""
+    """Run an approval tool as the workspace that it applies to. Raises ToolError.
+
+    `call`: the host's name for this call, which makes a repetition idempotent. `shown_versions`: what the agent has
+    seen, if known. `thread_id`: the requesting thread."""
     match arguments:
         case types.RequestApprovalArguments():
             workspace_id, requester = _requesting_workspace(workspaces, arguments.via_workspace)
@@ -114,12 +114,12 @@ async def run(
     raise TypeError(f"{type(arguments).__name__} is of no tool about approvals")
 
 
-# -- as whom -----------------------------------------------------------------------------------------------------------
+# -- choice of workspace -----------------------------------------------------------------------------------------------
 
 
 def _requesting_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tuple[str, Requester]:
-    if (known := explicit_workspace(workspaces, explicit_id)) is not None:
-        return known
+    if (workspace := explicit_workspace(workspaces, explicit_id)) is not None:
+        return workspace
     raise ToolError(
         "you sit in several workspaces; say with via_workspace as which one you want leave: "
         f"{', '.join(id_ for id_, _ in workspaces)}.",
@@ -130,10 +130,11 @@ def _requesting_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tup
 async def _deciding_workspace(
     workspaces: CallerWorkspaces, explicit_id: str, approval_id: str
 ) -> tuple[str, Requester]:
-    """The workspace that decides: the named one, the only one, the one that is asked, or one that was. Raises
-    ToolError."""
-    if (known := explicit_workspace(workspaces, explicit_id)) is not None:
-        return known
+    """Return the workspace that decides. Raises ToolError.
+
+    It is the named one, the only one, the current approver, or a former one."""
+    if (workspace := explicit_workspace(workspaces, explicit_id)) is not None:
+        return workspace
     approvers = await probe_workspaces(
         workspaces, [_is_current_approver(requester, id_, approval_id) for id_, requester in workspaces]
     )
@@ -150,17 +151,18 @@ async def _deciding_workspace(
 
 
 async def _check_not_requester(
-    workspaces: CallerWorkspaces, workspace_id: str, speaks: Requester, arguments: types.DecideApprovalArguments
+    workspaces: CallerWorkspaces, workspace_id: str, requester: Requester, arguments: types.DecideApprovalArguments
 ) -> None:
-    """An agent that sits in the requester's seat too decides nothing of it in another one: it would be its own word.
-    Only it knows that; the server sees two workspaces. It may pass it on. Raises ToolError."""
+    """Reject a decision on the agent's own request, made as another of its workspaces. Raises ToolError.
+
+    Only the agent can check this, since the server sees two unrelated workspaces. Escalating is allowed."""
     others = [id_ for id_, _ in workspaces if id_ != workspace_id]
     if not others or arguments.decision == "escalate":
         return
-    requester = (await _fetch_approval(speaks, workspace_id, arguments.approval_id)).workspace_id
-    if requester in others:
+    requester_id = (await _fetch_approval(requester, workspace_id, arguments.approval_id)).workspace_id
+    if requester_id in others:
         raise ToolError(
-            f"you have asked for this approval yourself, as {requester}, and decide nothing of your own in another "
+            f"you have asked for this approval yourself, as {requester_id}, and decide nothing of your own in another "
             "seat either. Decide escalate: somebody else is asked then.",
             "own_approval",
         )
@@ -175,7 +177,7 @@ async def _can_read(requester: Requester, workspace_id: str, approval_id: str) -
     return True
 
 
-# -- asking for leave --------------------------------------------------------------------------------------------------
+# -- requesting --------------------------------------------------------------------------------------------------------
 
 
 async def request_approval(
@@ -188,9 +190,11 @@ async def request_approval(
     progress: ProgressCallback | None = None,
     thread_id: str = "",
 ) -> dict[str, Any]:
-    """Asks for leave, from a thread or from none, and waits for the decision, slice by slice, also while the server is
-    away; if it does not come in that time, the receipt says so. Who stops waiting withdraws nothing: the decision comes
-    into the inbox. Raises ToolError if nothing was asked, or if that is not known."""
+    """Request an approval and wait for the decision with repeated requests.
+
+    Waits on while the server is unavailable. If the time is over, the receipt says so. The request is not withdrawn
+    when the caller stops waiting: the decision is delivered to the inbox. Raises ToolError if nothing was requested,
+    or if that is unknown."""
     started_at = clock.monotonic()
     item = parse_approval(
         await requester.call(
@@ -200,11 +204,11 @@ async def request_approval(
             headers=idempotency_headers(key),
         )
     )
-    slice_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
+    poll_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
     note = ""
     while item.status == "pending" and (remaining := arguments.wait - (clock.monotonic() - started_at)) > 0:
         try:
-            item = await wait_for_change(requester, workspace_id, item, min(remaining, slice_seconds), clock)
+            item = await wait_for_change(requester, workspace_id, item, min(remaining, poll_seconds), clock)
         except ToolError as error:
             note = f"It is open, but the decision could not be waited for: {error.text}"
             if not error.is_transient:
@@ -214,7 +218,7 @@ async def request_approval(
         note = ""
         if progress is not None:
             await progress(min(arguments.wait, clock.monotonic() - started_at), arguments.wait, _progress_text(item))
-        slice_seconds = SLICE_SECONDS
+        poll_seconds = SLICE_SECONDS
     return _request_result(workspace_id, item, note)
 
 
@@ -230,7 +234,7 @@ def _request_body(arguments: types.RequestApprovalArguments, thread_id: str) -> 
 async def wait_for_change(
     requester: Requester, workspace_id: str, item: ApprovalSummary, seconds: float, clock: Clock
 ) -> ApprovalSummary:
-    """How an approval stands after so many seconds, or as soon as it stands otherwise. Raises ToolError."""
+    """Return the approval after `seconds`, or as soon as it has changed. Raises ToolError."""
     requested_at = clock.monotonic()
     query = {"wait": max(1, min(math.ceil(seconds), SLICE_SECONDS)), "seq": item.seq}
     path = approval_path(workspace_id, item.approval_id)
@@ -242,23 +246,23 @@ async def wait_for_change(
 
 
 def is_approval_wait(path: str, query: Mapping[str, Any] | None) -> bool:
-    """Whether a request waits for what becomes of an approval."""
+    """Return whether a request waits for a change of an approval."""
     return "/approvals/" in path and bool(query and query.get("wait"))
 
 
 def has_ended(answer: Any) -> bool:
-    """Whether an answer shows an approval that nobody waits for any more."""
+    """Return whether a response shows an approval that needs no more waiting."""
     return not (isinstance(answer, dict) and answer.get("status") in _OPEN_STATUSES)
 
 
 def is_open(item: ApprovalSummary) -> bool:
-    """Whether nobody has decided yet."""
+    """Return whether the approval is still undecided."""
     return item.status in _OPEN_STATUSES
 
 
 def _progress_text(item: ApprovalSummary) -> str:
-    who = item.holder.name or "a person"
-    return {"pending": f"waiting for {who}", "info_requested": "a question was asked"}.get(item.status, item.status)
+    holder = item.holder.name or "a person"
+    return {"pending": f"waiting for {holder}", "info_requested": "a question was asked"}.get(item.status, item.status)
 
 
 _STATUS_ADVICE = {
@@ -310,9 +314,9 @@ async def decide_approval(
     arguments: types.DecideApprovalArguments,
     shown_versions: set[ApprovalVersion],
 ) -> dict[str, Any]:
-    """Decides about what was shown, and nothing else. Raises ToolError."""
-    about = await _resolve_version(requester, workspace_id, arguments, shown_versions)
-    body: dict[str, Any] = {"decision": arguments.decision, **about._asdict()}
+    """Decide on exactly the version that was shown. Raises ToolError."""
+    version = await _resolve_version(requester, workspace_id, arguments, shown_versions)
+    body: dict[str, Any] = {"decision": arguments.decision, **version._asdict()}
     body |= {"note": arguments.note} if arguments.note else {}
     body |= {"details": arguments.details} if arguments.details is not UNSET else {}  # control: approval-details
     payload = await requester.call("POST", approval_path(workspace_id, arguments.approval_id, "decide"), body=body)
@@ -348,9 +352,10 @@ async def _resolve_version(
     arguments: types.DecideApprovalArguments,
     shown_versions: set[ApprovalVersion],
 ) -> ApprovalVersion:
-    """What a decision is about. Where a call leaves it out, it is what its agent was shown, and never merely what
-    stands there now: an action may have been changed since. What was never changed has only one version. Raises
-    ToolError."""
+    """Return the version that a decision refers to. Raises ToolError.
+
+    If the call omits it, it is the version that the agent was shown, never simply the current one: the action may
+    have changed since. An approval at revision 1 has only one version."""
     matching = [each for each in shown_versions if arguments.revision in (0, each.revision)]
     matching = [each for each in matching if arguments.action_hash in ("", each.action_hash)]
     if arguments.revision and arguments.action_hash:
@@ -359,38 +364,43 @@ async def _resolve_version(
         return matching[0]
     if not shown_versions:
         item = await _fetch_approval(requester, workspace_id, arguments.approval_id)
-        now = ApprovalVersion(item.revision, item.action_hash)
-        fits = arguments.revision in (0, now.revision) and arguments.action_hash in ("", now.action_hash)
-        is_sure = arguments.action_hash or now.revision == 1 or not is_open(item)  # what has ended is decided by nobody
-        if fits and is_sure:
-            return now
+        current = ApprovalVersion(item.revision, item.action_hash)
+        matches = arguments.revision in (0, current.revision) and arguments.action_hash in ("", current.action_hash)
+        # An ended approval rejects the decision anyway.
+        is_certain = arguments.action_hash or current.revision == 1 or not is_open(item)
+        if matches and is_certain:
+            return current
     raise ToolError(
-        f"approval {arguments.approval_id} has changed since it was first asked for. Give the revision and the action_hash "
+        f"approval {arguments.approval_id} has changed since it was first asked for. Give the revision and the "
+        "action_hash "
         "that stand in the message which you decide about: so no other action than that one can be approved.",
         "approval_changed",
     )
 
 
 def approval_needed_error(problem: Mapping[str, Any]) -> ToolError:
-    """What a call is told that a rule of its workspace has stopped: how it goes on."""
+    """Build the error for a call that an approval rule stopped. It says how to proceed."""
     approval = problem.get("approval")
     item = approval if isinstance(approval, dict) else {}
     if not isinstance(item.get("approval_id"), str):
         return ToolError(
             truncate_line(str(problem.get("error", "this needs an approval")), _MAX_QUOTED_LENGTH), APPROVAL_NEEDED
         )
-    again = f'call the tool again with the very same arguments and {APPROVAL_ARGUMENT} "{item["approval_id"]}"'
-    what = (
+    retry_text = f'call the tool again with the very same arguments and {APPROVAL_ARGUMENT} "{item["approval_id"]}"'
+    reason_text = (
         f"{truncate_line(str(item.get('action')), _MAX_QUOTED_LENGTH)} needs an approval, by a rule of your workspace."
     )
     if item.get("status") == "approved":
-        return ToolError(f"{what} It is approved: {again}.", APPROVAL_NEEDED)
-    how = f"It is asked for. Wait for the decision, which comes into your inbox; if it is approved, {again}. If not, do"
-    return ToolError(f"{what} {how} not do it.", APPROVAL_NEEDED)
+        return ToolError(f"{reason_text} It is approved: {retry_text}.", APPROVAL_NEEDED)
+    advice = (
+        f"It is asked for. Wait for the decision, which comes into your inbox; if it is approved, {retry_text}. "
+        "If not, do"
+    )
+    return ToolError(f"{reason_text} {advice} not do it.", APPROVAL_NEEDED)
 
 
 def is_moot(error: ToolError) -> bool:
-    """Whether a refused decision shows that there is nothing left to be decided."""
+    """Return whether the error of a decision means that nothing is left to decide."""
     return error.code in _MOOT_ERROR_CODES
 
 
@@ -399,7 +409,7 @@ async def _fetch_approval(requester: Requester, workspace_id: str, approval_id: 
 
 
 def approval_path(workspace_id: str, approval_id: str = "", verb: str = "") -> str:
-    """A route of approvals. Raises ToolError if an id would lead somewhere else."""
+    """Return a path of the approval routes. Raises ToolError if an id could change the path."""
     parts = ["workspaces", workspace_id, "approvals", *filter(None, [approval_id, verb])]
     if not approval_id.strip(".") and approval_id:
         raise ToolError(f"{approval_id!r} names no approval; give the approval_id of the message.", "bad_arguments")
@@ -407,7 +417,7 @@ def approval_path(workspace_id: str, approval_id: str = "", verb: str = "") -> s
 
 
 def parse_approval(answer: Any) -> ApprovalSummary:
-    """What a route answered. Raises ToolError if it is something else."""
+    """Convert a route's response. Raises ToolError for an unknown shape."""
     try:
         return msgspec.convert(answer, ApprovalSummary)
     except msgspec.ValidationError as error:

@@ -1,9 +1,9 @@
-"""The tools of agents that work together, as walks over the public API.
+"""Runs the collaboration tools of agents in threads.
 
-Each call acts from a thread. An engine of ours calls from the one that it drives. Who has none here, because it keeps
-its conversation itself (an MCP host, LangChain, a shell), calls from its *session thread*: a root thread of its
-workspace that is made on first use and found again by its key. Above: whoever runs tools. Below: anything that can make
-one request as a workspace.
+Each call acts from a thread. Our engine calls from the thread that it runs. Hosts that keep their conversation
+themselves (an MCP host, LangChain, a shell) call from their *session thread*: a root thread of their workspace,
+created on first use and found again by its key. Called by every host of tools; calls the public API through a
+Requester.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from molecule_core.wire.schemas.thread_log import AgentState
 from molecule_core.wire.schemas.threads import AgentCallResponse, AgentList
 
 TOOL_NAMES = tuple(spec.name for spec in COLLABORATION_TOOLS)
-"""The tools, each of which is one local verb of every host: `run`."""
+"""The tools that `run` runs."""
 COLLAB_SECTION = "collab"
 SESSION_KEY = "session"
-"""The key of the session thread, and how those of several sessions of one workspace begin."""
+"""The key of the session thread, and the prefix of the keys for several sessions of one workspace."""
 SESSION_BASE_INSTRUCTIONS = (
     "This thread stands for a session of an agent whose own runtime holds its instructions and its conversation. What "
     "is kept here is what it asks of other agents, and what becomes of them."
 )
-"""The base instructions of a session thread in a workspace that has told no prompt: honest about what it is."""
+"""The base instructions of a session thread in a workspace without a reported prompt."""
 IN_PROGRESS = "inProgress"
 UNDRIVEN_NOTE = (
     "No engine is driving this workspace's threads: {paths} will not move before one does. Somebody has to start one, "
@@ -51,16 +51,16 @@ _ROUTE_VERBS: Mapping[type[Struct], str] = {
     types.ListAgentsArguments: "list",
 }
 _CALLER_ARGUMENTS = ("thread_id", "via_workspace", "approval_id")  # control: spawn-role
-# What hosts call a conversation of theirs.
+# The `_meta` members in which hosts name a conversation.
 _SESSION_META_KEYS = ("threadId", "sessionId")
 _MAX_NAME_LENGTH, _MAX_QUOTED_LENGTH = 100, 300
 _DEFAULT_WAIT_SECONDS = 30
-# A host that shows progress is told well before it would think that a call hangs.
+# Well before a host that shows progress would consider the call hung.
 _PROGRESS_SECONDS = 10.0
-# Between two questions to which the answer was the same: a server that does not hold them is not to be flooded.
+# At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
-# So many closed sessions are gone past for one that is open. The server itself leads past those whose place was taken:
-# only one of an older version has each of them asked for.
+# Maximum number of closed sessions to skip. The server skips those that were replaced; only servers of older versions
+# need one request for each.
 _MAX_CLOSED_SESSIONS = 100
 _BASE_MISSING = "base_missing"
 _ResponseT = TypeVar("_ResponseT")
@@ -74,7 +74,7 @@ class CollabRequest(NamedTuple):
 
 
 class CollabCaller(NamedTuple):
-    """Who calls: a workspace, and the thread from which it does."""
+    """The calling workspace and thread."""
 
     workspace_id: str
     thread_id: str
@@ -89,14 +89,15 @@ async def run(
     session: str = "",
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Runs a tool as the seat that it is for, from its session thread or the one that it names. `call`: what names this
-    call, so that it is done once however often it is made; `session`: what the host calls its conversation. Raises
-    ToolError."""
+    """Run a collaboration tool as the workspace that it applies to. Raises ToolError.
+
+    It acts from the thread in the arguments, else from the session thread. `call`: idempotency key of the call;
+    `session`: the host's name for its conversation."""
     workspace_id, requester = await _calling_workspace(workspaces, arguments)
-    named = _named_thread(arguments)
-    thread_id = named or await session_thread(requester, workspace_id, session)
-    if not named and isinstance(arguments, types.SpawnAgentArguments) and arguments.wake is UNSET:
-        # Its end would else begin a turn of a thread that no engine is to drive.
+    explicit_thread = _named_thread(arguments)
+    thread_id = explicit_thread or await session_thread(requester, workspace_id, session)
+    if not explicit_thread and isinstance(arguments, types.SpawnAgentArguments) and arguments.wake is UNSET:
+        # Otherwise the spawned agent's end would start a turn of a thread that no engine runs.
         arguments = structs.replace(arguments, wake="queue")
     return await call_from_thread(
         requester, CollabCaller(workspace_id, thread_id), arguments, call, clock=clock, progress=progress
@@ -104,18 +105,20 @@ async def run(
 
 
 def host_session(meta: Mapping[str, Any]) -> str:
-    """What a host calls the conversation that a call is made in; empty if it does not say."""
-    given = [meta.get(name) for name in _SESSION_META_KEYS]
-    return next((each for each in given if isinstance(each, str) and is_valid_client_id(each, _MAX_NAME_LENGTH)), "")
+    """Return the host's name for the conversation of a call, or an empty string."""
+    names = [meta.get(name) for name in _SESSION_META_KEYS]
+    return next((each for each in names if isinstance(each, str) and is_valid_client_id(each, _MAX_NAME_LENGTH)), "")
 
 
-# -- as whom -----------------------------------------------------------------------------------------------------------
+# -- choice of workspace and thread ------------------------------------------------------------------------------------
 
 
 async def _calling_workspace(workspaces: CallerWorkspaces, arguments: Struct) -> tuple[str, Requester]:
-    """The named workspace, the only one, or the one whose the named thread is. Raises ToolError."""
-    if (known := explicit_workspace(workspaces, str(getattr(arguments, IDENTITY_ARGUMENT)))) is not None:
-        return known
+    """Return the workspace to call as. Raises ToolError.
+
+    It is the named one, the only one, or the owner of the named thread."""
+    if (workspace := explicit_workspace(workspaces, str(getattr(arguments, IDENTITY_ARGUMENT)))) is not None:
+        return workspace
     thread_id = _named_thread(arguments)
     if thread_id:
         found = await probe_workspaces(
@@ -140,7 +143,7 @@ async def _owns_thread(requester: Requester, workspace_id: str, thread_id: str) 
 
 
 class _ThreadSummary(Struct, frozen=True):
-    """As much of a thread as is asked about."""
+    """The parts of a thread that the runner needs."""
 
     thread_id: str
     workspace_id: str
@@ -148,20 +151,23 @@ class _ThreadSummary(Struct, frozen=True):
 
 
 async def session_thread(requester: Requester, workspace_id: str, session: str = "") -> str:
-    """The thread in whose name a session calls that has no thread of its own here. Made on first use; the next one
-    takes its place once somebody has closed it. Raises ToolError."""
+    """Return the session thread for a host without threads here. Raises ToolError.
+
+    It is created on first use, and replaced by a new one once it was closed."""
     key = f"{SESSION_KEY}:{session}" if session else SESSION_KEY
     for _ in range(_MAX_CLOSED_SESSIONS):
-        found = await _start_session_thread(requester, workspace_id, key)
-        if not found.closed:
-            return found.thread_id
-        key = f"{SESSION_KEY}:{found.thread_id}"
+        thread = await _start_session_thread(requester, workspace_id, key)
+        if not thread.closed:
+            return thread.thread_id
+        key = f"{SESSION_KEY}:{thread.thread_id}"
     raise ToolError("too many threads of this session were closed; name another one as thread_id.", "thread_closed")
 
 
 async def _start_session_thread(requester: Requester, workspace_id: str, key: str) -> _ThreadSummary:
-    """The thread of a key. Its base instructions are the prompt that its agent has told; where none was told, they say
-    that its runtime has them."""
+    """Create or find the thread of a key.
+
+    Its base instructions are the workspace's reported prompt. Without one, they say that the host's runtime has
+    them."""
     path, body = f"/workspaces/{quote(workspace_id, safe='')}/threads", {"nickname": SESSION_KEY, "key": key}
     try:
         return _convert_response(
@@ -180,7 +186,7 @@ async def _start_session_thread(requester: Requester, workspace_id: str, key: st
 
 
 def to_collab_request(arguments: Struct) -> CollabRequest:
-    """A call as the routes take it."""
+    """Convert arguments to a request of the routes."""
     fields = {name: value for name, value in structs.asdict(arguments).items() if value not in _OMITTED_VALUES}
     fields = {name: value for name, value in fields.items() if name not in _CALLER_ARGUMENTS}
     turns = fields.get("fork_turns", "")
@@ -201,7 +207,7 @@ async def call_from_thread(
     clock: Clock,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Runs a tool from a thread; what it gives. Raises ToolError, also if the call has failed before."""
+    """Run a tool from a thread and return its result. Raises ToolError, also if the call failed before."""
     verb, fields = to_collab_request(arguments)
     path, requester = _thread_path(caller.thread_id, "agents"), with_approval(requester, arguments, read_only=True)
     if verb == "list":
@@ -216,15 +222,15 @@ async def call_from_thread(
         )
     body = {**fields, "call_id": call}
     if isinstance(arguments, types.WaitAgentArguments):
-        waiting = _AgentWaitLoop(requester, f"{path}/wait", body, clock=clock, progress=progress)
-        return _wait_result(caller, await waiting.result())
+        loop = _AgentWaitLoop(requester, f"{path}/wait", body, clock=clock, progress=progress)
+        return _wait_result(caller, await loop.result())
     return _agent_result(
         caller, _convert_response(await requester.call("POST", f"{path}/{verb}", body=body), AgentCallResponse)
     )
 
 
 class _AgentWaitLoop:
-    """A wait, which is asked for again as long as it goes on; its deadline is the server's."""
+    """Repeats a wait request until the wait has ended. The server keeps its deadline."""
 
     def __init__(
         self, requester: Requester, path: str, body: dict[str, Any], *, clock: Clock, progress: ProgressCallback | None
@@ -237,13 +243,13 @@ class _AgentWaitLoop:
         self._started_at = clock.monotonic()
 
     async def result(self) -> AgentCallResponse:
-        """How it ended. Raises ToolError."""
+        """Return the ended call. Raises ToolError."""
         response: AgentCallResponse | None = None
         while response is None or response.call.status == IN_PROGRESS:
             asked_at = self._clock.monotonic()
             try:
-                response = await self._request_slice(response)
-            except ToolError as error:  # it goes on there, whoever cannot be heard for a moment
+                response = await self._poll(response)
+            except ToolError as error:  # the wait continues on the server during an outage
                 if response is None or not error.is_transient or self._is_past_deadline():
                     raise
             rest = _MIN_POLL_SECONDS - (self._clock.monotonic() - asked_at)
@@ -251,23 +257,23 @@ class _AgentWaitLoop:
                 await self._clock.wait(asyncio.get_running_loop().create_future(), rest)
         return response
 
-    async def _request_slice(self, before: AgentCallResponse | None) -> AgentCallResponse:
-        """How it stands after one request, which the server holds as long as it likes."""
-        asking = asyncio.ensure_future(self._requester.call("POST", self._path, body=self._body))
+    async def _poll(self, before: AgentCallResponse | None) -> AgentCallResponse:
+        """Send one wait request, which the server holds as long as it chooses, and return its response."""
+        request = asyncio.ensure_future(self._requester.call("POST", self._path, body=self._body))
         try:
-            while not await self._clock.wait(asyncio.shield(asking), _PROGRESS_SECONDS):
+            while not await self._clock.wait(asyncio.shield(request), _PROGRESS_SECONDS):
                 await self._report_progress(before)
         finally:
-            asking.cancel()
-        response = _convert_response(asking.result(), AgentCallResponse)
+            request.cancel()
+        response = _convert_response(request.result(), AgentCallResponse)
         await self._report_progress(response)
         return response
 
     async def _report_progress(self, response: AgentCallResponse | None) -> None:
         if self._progress is not None and (response is None or response.call.status == IN_PROGRESS):
-            quiet = "" if response is None else _undriven_note(response.undriven, response.quiet)
-            spent = min(self._clock.monotonic() - self._started_at, self._timeout_seconds)
-            await self._progress(spent, self._timeout_seconds, quiet or "waiting for agents")
+            note = "" if response is None else _undriven_note(response.undriven, response.quiet)
+            elapsed = min(self._clock.monotonic() - self._started_at, self._timeout_seconds)
+            await self._progress(elapsed, self._timeout_seconds, note or "waiting for agents")
 
     @property
     def _timeout_seconds(self) -> float:
@@ -277,7 +283,7 @@ class _AgentWaitLoop:
         return self._clock.monotonic() - self._started_at > self._timeout_seconds
 
 
-# -- what came of it ---------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def _agent_result(caller: CollabCaller, answer: AgentCallResponse) -> dict[str, Any]:
@@ -311,7 +317,7 @@ def _wait_result(caller: CollabCaller, answer: AgentCallResponse) -> dict[str, A
 
 
 def _successful_call(answer: AgentCallResponse) -> Any:
-    """The call, unless it is the repetition of one that was refused. Raises ToolError."""
+    """Return the call. Raises ToolError if it is the repetition of a rejected one."""
     if answer.call.status == "failed" or not (answer.call.agents or answer.call.tool == "wait"):
         raise ToolError(answer.call.reason or "it has failed; call again", "call_failed")
     return answer.call
@@ -330,19 +336,19 @@ def _agent_snapshot(state: AgentState) -> types.AgentSnapshot:
 
 
 def _undriven_note(paths: Sequence[str], workspaces: Sequence[str]) -> str:
-    """What is said of agents that nobody runs; empty if there are none."""
+    """Return the note about agents without an engine, or an empty string."""
     return UNDRIVEN_NOTE.format(paths=", ".join(paths), seats=", ".join(workspaces)) if paths else ""
 
 
 def _thread_path(thread_id: str, *rest: str) -> str:
-    """A route of a thread. Raises ToolError if the id would lead somewhere else."""
+    """Return a path of the thread routes. Raises ToolError if the id could change the path."""
     if not thread_id.strip("."):
         raise ToolError(f"{thread_id!r} names no thread; leave thread_id out.", "bad_arguments")
     return "/threads/" + "/".join(quote(each, safe="") for each in (thread_id, *rest))
 
 
 def _convert_response(answer: Any, shape: type[_ResponseT]) -> _ResponseT:
-    """What a route answered. Raises ToolError if it is something else."""
+    """Convert a route's response. Raises ToolError for an unknown shape."""
     try:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
-"""The tools about delegations, as walks over the public API: to give work to a peer and to wait for its result, to look
-how it stands, to cancel it, and to say how far one's own work is.
+"""Runs the delegation tools: delegate a task and wait for its result, check it, cancel it, report progress on one's
+own.
 
-Above: whoever runs tools (agent, command line, LangChain, the server's own MCP endpoint). Below: anything that can make
-one request as a workspace. Nothing is kept between two calls: how a task stands is the server's to say.
+Called by every host of tools (agent, command line, LangChain, the server's MCP endpoint); calls the public API
+through a Requester. Keeps no state between calls: the server has the state of a task.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from molecule_core.wire.schemas.delegations import (
 )
 
 TOOL_NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
-"""The tools, each of which is one local verb of every host: `run`."""
+"""The tools that `run` runs."""
 SLICE_SECONDS, FIRST_SLICE_SECONDS = 20, 1
-"""How long one request waits at most: hosts end a silent call after a minute, proxies a silent request before that; and
-the first one of a caller that wants to be told how far it is."""
-# Between two questions to which the answer was the same: a server that does not hold them is not to be flooded.
+"""Maximum wait of one request: hosts abort silent calls after a minute, proxies silent requests earlier. The first
+request is shorter for callers that want progress."""
+# At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
 _DELIVERED_TO_INBOX, _STATUS_UNKNOWN, _PHASE_WAITING = "inbox", "unknown_after_send", "waiting"
 SOURCE_FIELD, TARGET_FIELD = "source_id", "target_id"
-"""The sides of a task: who delegated it, and who works on it."""
+"""The fields of the two sides of a task: its source delegated it, its target works on it."""
 
 CallerWorkspaces = Sequence[tuple[str, Requester]]
-"""The workspaces that a caller sits in, each with what makes requests as it."""
+"""The caller's workspaces, each with its Requester."""
 _ResponseT = TypeVar("_ResponseT", bound=Struct)
 
 
@@ -52,9 +52,10 @@ async def run(
     clock: Clock,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Runs a tool about delegations as the seat that it is for. `call`: the name that the caller's host gives this
-    call, which makes a repetition of it harmless; where there is none, the server knows the repetition by caller,
-    target and task while the first one is open. Raises ToolError."""
+    """Run a delegation tool as the workspace that it applies to. Raises ToolError.
+
+    `call`: the host's name for this call, which makes a repetition idempotent. Without it, the server detects a
+    repetition by caller, target and task while the first task is open."""
     match arguments:
         case types.DelegateTaskArguments():
             workspace_id, requester = await workspace_for_target(
@@ -96,29 +97,32 @@ def _idempotency_key(workspace_id: str, call: str) -> str:
 
 
 def requested_progress(progress: ProgressCallback, meta: Mapping[str, Any]) -> ProgressCallback | None:
-    """How a host is told of progress; None if it does not ask to be told."""
+    """Return the progress callback, or None if the host did not ask for progress."""
     return progress if meta.get("progressToken") is not None else None
 
 
-# -- as whom -----------------------------------------------------------------------------------------------------------
+# -- choice of workspace -----------------------------------------------------------------------------------------------
 
 
 async def workspace_for_target(workspaces: CallerWorkspaces, explicit_id: str, target: str) -> tuple[str, Requester]:
-    """As which of its workspaces an agent delegates: the named one, the only one, or the only one that may talk to the
-    target. Raises ToolError."""
-    if (known := explicit_workspace(workspaces, explicit_id)) is not None:
-        return known
+    """Return the workspace to delegate as. Raises ToolError.
+
+    It is the named one, the only one, or the only one that may talk to the target."""
+    if (workspace := explicit_workspace(workspaces, explicit_id)) is not None:
+        return workspace
     found = await probe_workspaces(workspaces, [_can_talk(requester, id_, target) for id_, requester in workspaces])
     if len(found) == 1:
         return found[0]
     if found:
         raise ToolError(
-            f"several of your workspaces may delegate to {truncate_line(target, _MAX_QUOTED_LENGTH)}; say as which one you act "
+            f"several of your workspaces may delegate to {truncate_line(target, _MAX_QUOTED_LENGTH)}; say as which "
+            "one you act "
             f"with {IDENTITY_ARGUMENT}: {_list_ids(found)}.",
             "ambiguous_workspace",
         )
     raise ToolError(
-        f"none of your workspaces may talk to {truncate_line(target, _MAX_QUOTED_LENGTH)}. list_peers shows whom each of them "
+        f"none of your workspaces may talk to {truncate_line(target, _MAX_QUOTED_LENGTH)}. list_peers shows whom "
+        "each of them "
         f"reaches; yours: {_list_ids(workspaces)}.",
         "unknown_workspace",
     )
@@ -136,18 +140,20 @@ async def _can_talk(requester: Requester, workspace_id: str, target: str) -> boo
 async def workspace_for_task(
     workspaces: CallerWorkspaces, explicit_id: str, task_id: str, side: str = ""
 ) -> tuple[str, Requester]:
-    """The workspace through which an agent has to do with a task: the named one, the only one, or the one that stands
-    on that side of it. Raises ToolError."""
-    if (known := explicit_workspace(workspaces, explicit_id)) is not None:
-        return known
+    """Return the workspace that has access to a task. Raises ToolError.
+
+    It is the named one, the only one, or one on the given side of the task."""
+    if (workspace := explicit_workspace(workspaces, explicit_id)) is not None:
+        return workspace
     found = await probe_workspaces(
         workspaces, [_is_on_side(requester, id_, task_id, side) for id_, requester in workspaces]
     )
     if found:
         return found[0]
-    what = {SOURCE_FIELD: "has delegated", TARGET_FIELD: "works on"}.get(side, "knows")
+    relation = {SOURCE_FIELD: "has delegated", TARGET_FIELD: "works on"}.get(side, "knows")
     raise ToolError(
-        f"none of your workspaces {what} a task {truncate_line(task_id, _MAX_QUOTED_LENGTH)}; yours: {_list_ids(workspaces)}.",
+        f"none of your workspaces {relation} a task {truncate_line(task_id, _MAX_QUOTED_LENGTH)}; yours: "
+        f"{_list_ids(workspaces)}.",
         "unknown_task",
     )
 
@@ -158,7 +164,9 @@ async def _is_on_side(requester: Requester, workspace_id: str, task_id: str, sid
 
 
 def explicit_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tuple[str, Requester] | None:
-    """The seat that needs no look at the server."""
+    """Return the workspace that needs no request to find: the named or the only one.
+
+    Raises ToolError if the named one is not among the caller's."""
     if not explicit_id:
         return workspaces[0] if len(workspaces) == 1 else None
     for workspace in workspaces:
@@ -171,8 +179,10 @@ def explicit_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tuple[
 
 
 async def probe_workspaces(workspaces: CallerWorkspaces, probes: Sequence[Any]) -> list[tuple[str, Requester]]:
-    """The seats for which a look says yes. A seat whose server refuses or is away is no such one, and holds up no
-    other; if none is, the first that could not be asked says why, unless it only does not know what was asked for."""
+    """Return the workspaces whose probe returns True.
+
+    A workspace whose server fails is left out and does not block the others. If none is found, raises the first
+    error other than `not_found`."""
     answers = await asyncio.gather(*probes, return_exceptions=True)
     found = [workspace for workspace, answer in zip(workspaces, answers, strict=True) if answer is True]
     for answer in answers:
@@ -188,7 +198,7 @@ def _list_ids(workspaces: CallerWorkspaces) -> str:
     return ", ".join(id_ for id_, _ in workspaces)
 
 
-# -- giving work -------------------------------------------------------------------------------------------------------
+# -- delegating --------------------------------------------------------------------------------------------------------
 
 
 async def delegate_task(
@@ -200,21 +210,23 @@ async def delegate_task(
     clock: Clock,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Gives a peer a task and waits for its result, slice by slice, also while the server is away; if it does not come
-    in that time, the receipt says so. Who stops waiting, or cannot ask any more, cancels nothing: the result comes into
-    the inbox. Raises ToolError if nothing was begun, or if that is not known."""
+    """Delegate a task to a peer and wait for its result with repeated requests.
+
+    Waits on while the server is unavailable. If the time is over, the receipt says so. The task is not cancelled
+    when the caller stops waiting or can no longer poll: the result is delivered to the inbox. Raises ToolError if
+    nothing was begun, or if that is unknown."""
     started_at = clock.monotonic()
-    # Who wants to be told how far it is, is told soon; the others are answered when it ends.
-    slice_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
+    # Callers that want progress get it early; others get one response at the end.
+    poll_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
     response = first = await _begin_delegation(
-        requester, workspace_id, arguments, key, min(arguments.wait, slice_seconds)
+        requester, workspace_id, arguments, key, min(arguments.wait, poll_seconds)
     )
     note = ""
     while not response.settled and (remaining := arguments.wait - (clock.monotonic() - started_at)) > 0:
         if progress is not None:
             await progress(arguments.wait - remaining, arguments.wait, await _progress_text(requester, response))
         try:
-            response = await _wait_slice(requester, workspace_id, response, remaining, clock)
+            response = await _poll_delegation(requester, workspace_id, response, remaining, clock)
         except ToolError as error:
             note = f"It goes on, but its result could not be waited for: {error.text}"
             if not error.is_transient:
@@ -228,7 +240,7 @@ async def delegate_task(
 async def delegate_task_async(
     requester: Requester, workspace_id: str, arguments: types.DelegateTaskAsyncArguments, key: str = ""
 ) -> dict[str, Any]:
-    """The same without waiting. Raises ToolError."""
+    """Delegate a task without waiting. Raises ToolError."""
     response = await _begin_delegation(requester, workspace_id, arguments, key, 0)
     return _delegate_result(
         workspace_id, response, is_duplicate=response.idempotent_hit, warning=response.warning, note=""
@@ -253,10 +265,10 @@ async def _begin_delegation(
     )
 
 
-async def _wait_slice(
+async def _poll_delegation(
     requester: Requester, workspace_id: str, response: DelegateResponse, remaining: float, clock: Clock
 ) -> DelegateResponse:
-    """How it stands after one more slice, or as soon as it stands otherwise. Raises ToolError."""
+    """Return the delegation after one more waiting request, or as soon as it has changed. Raises ToolError."""
     requested_at = clock.monotonic()
     path = f"/workspaces/{_path_segment(workspace_id)}/delegations/{_path_segment(response.delegation_id)}/wait"
     seconds = min(math.ceil(remaining), SLICE_SECONDS)
@@ -268,7 +280,7 @@ async def _wait_slice(
 
 
 async def _progress_text(requester: Requester, response: DelegateResponse) -> str:
-    """How far the work is, in a line for the host's person. Looking for it must not cost the wait."""
+    """Return the progress as one line for the host's user. A failed lookup does not end the wait."""
     try:
         item = (await _fetch_detail(requester, response.delegation_id)).delegation
     except ToolError:
@@ -322,30 +334,31 @@ def _delegate_result(
 
 
 def _advice_text(response: DelegateResponse, warning: str) -> str:
-    """What to do while it runs, or where its result is."""
+    """Return what to do while the task runs, or where its result is."""
     if response.settled:
-        inbox = response.delivered == _DELIVERED_TO_INBOX
-        return "Its end is in your inbox, as a message of kind delegation_result." if inbox else ""
-    about = f" ({warning})" if warning and response.phase == _PHASE_WAITING else ""
+        is_in_inbox = response.delivered == _DELIVERED_TO_INBOX
+        return "Its end is in your inbox, as a message of kind delegation_result." if is_in_inbox else ""
+    warning_text = f" ({warning})" if warning and response.phase == _PHASE_WAITING else ""
     return (
-        f"The task is with {response.target_id}: {_state_text(response.state, response.phase)}{about}. Its result comes into your "
+        f"The task is with {response.target_id}: {_state_text(response.state, response.phase)}{warning_text}. Its "
+        "result comes into your "
         "inbox as a message of kind delegation_result; go on with other work, or ask check_task_status."
     )
 
 
-# -- what became of it -------------------------------------------------------------------------------------------------
+# -- status and progress -----------------------------------------------------------------------------------------------
 
 
 async def check_task_status(
     requester: Requester, workspace_id: str, arguments: types.CheckTaskStatusArguments
 ) -> dict[str, Any]:
-    """How a task stands, what happened to it, and the whole result. Reading it settles nothing. Raises ToolError."""
+    """Return a task's state, timeline and complete result, without side effects on the task. Raises ToolError."""
     detail = await _fetch_detail(requester, arguments.task_id)
     return _task_status(workspace_id, detail.delegation, detail.result, detail.timeline)
 
 
 async def cancel_task(requester: Requester, workspace_id: str, arguments: types.CancelTaskArguments) -> dict[str, Any]:
-    """Ends a task that one has delegated; one that has ended stays as it is. Raises ToolError."""
+    """Cancel a delegated task. A task that has ended is unchanged. Raises ToolError."""
     path = f"/workspaces/{_path_segment(workspace_id)}/delegations/{_path_segment(arguments.task_id)}/cancel"
     response = await requester.call("POST", path, body={"reason": arguments.reason} if arguments.reason else {})
     item = _convert_response(response, DelegationItem)
@@ -355,7 +368,7 @@ async def cancel_task(requester: Requester, workspace_id: str, arguments: types.
 async def report_progress(
     requester: Requester, workspace_id: str, arguments: types.ReportProgressArguments
 ) -> dict[str, Any]:
-    """Says how far one's work on a task is. Raises ToolError."""
+    """Report progress on a task. Raises ToolError."""
     reported = {
         "current_step": arguments.current_step,
         "tools_used": arguments.tools_used,
@@ -372,7 +385,7 @@ async def report_progress(
 
 
 class _ReportResponse(Struct, frozen=True):
-    """What the route of progress answers."""
+    """The response of the progress route."""
 
     delegation_status: str
     noted: bool = True
@@ -423,14 +436,14 @@ async def _fetch_detail(requester: Requester, task_id: str) -> DelegationDetail:
 
 
 def _path_segment(id_: str) -> str:
-    """An id as one segment of a path. Raises ToolError if it would lead somewhere else."""
+    """Quote an id as one path segment. Raises ToolError if it could change the path."""
     if not id_.strip("."):
         raise ToolError(f"{id_!r} names no task; give the task_id that delegating gave you.", "bad_arguments")
     return quote(id_, safe="")
 
 
 def _convert_response(answer: Any, shape: type[_ResponseT]) -> _ResponseT:
-    """What a route answered. Raises ToolError if it is something else."""
+    """Convert a route's response. Raises ToolError for an unknown shape."""
     try:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""The tools that take more than one route, as walks over the public API: answering, reading back, the inbox.
+"""Runs the message tools that take more than one request: replying, chat history, the inbox.
 
-Above: whoever runs tools (agent, command line, LangChain, the server's own MCP endpoint); each may have a better way of
-its own for some of them. Below: anything that can make one request as a workspace.
+Called by every host of tools (agent, command line, LangChain, the server's MCP endpoint), unless it has its own
+implementation of one; calls the public API through a Requester.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,51 +17,51 @@ from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
 from molecule_core.tools.spec import ToolError, unknown_answer_error
 from molecule_core.wire.protocols.a2a_response import message_parts, part_as_text, unwrap_result
-from molecule_core.wire.schemas.envelope import include_parameter as asked_for
+from molecule_core.wire.schemas.envelope import include_parameter
 from molecule_core.wire.schemas.inbox import InboxMessage, message_from_row
 
 LEASE_SECONDS = 300
-"""How long a message is an agent's that has taken it: a model must have time to work on it, and after a crash it should
-come again while somebody still waits."""
-# What a server holds a poll at most; it cuts longer ones by itself.
+"""Lease of a claimed message: long enough for a model to work on it, short enough that a redelivery after a crash
+still finds its sender waiting."""
+# Servers cap the wait of a poll at this.
 _MAX_POLL_SECONDS = 25
 _MAX_KEY_LENGTH = 128
 IDEMPOTENCY_HEADER = "idempotency-key"
-"""The header by which a server knows a repeated request."""
+"""The header that identifies a repeated request."""
 _SUMMARY_LENGTH = 200
 _MAX_QUOTED_HANDLE = 64
 _MESSAGE_ACTIVITY_TYPES = ("a2a_receive", "a2a_send")
-# What hosts call a call of a tool: a repetition of it carries the same name.
+# Hosts name a tool call in `_meta`; a repeated call carries the same name.
 CALL_META_KEY = "molecule/call"
-"""Under which an engine of ours names a call, beside its arguments."""
+"""The `_meta` member in which our engine names a call."""
 THREAD_META_KEY = "molecule/thread"
-"""Under which an engine of ours names the thread that a call is made in."""
+"""The `_meta` member in which our engine names the calling thread."""
 _CALL_META_KEYS = (CALL_META_KEY, "claudecode/toolUseId")
 
 ProgressCallback = Callable[[float, float | None, str], Awaitable[None]]
 
 
 def idempotency_headers(key: str) -> dict[str, str]:
-    """The header that makes a repeated call harmless; none without a key that the server would take."""
+    """Return the idempotency header for the key, or no header if the server would not accept the key."""
     return {IDEMPOTENCY_HEADER: key} if is_valid_client_id(key, _MAX_KEY_LENGTH) else {}
 
 
 def host_call_id(meta: Mapping[str, Any]) -> str:
-    """The name that an agent's host gives one call of a tool, by what it tells beside the arguments; empty if none."""
+    """Return the host's name for a tool call from its `_meta`, or an empty string."""
     for name in _CALL_META_KEYS:
-        given = meta.get(name)
-        if isinstance(given, str) and is_valid_client_id(given, _MAX_KEY_LENGTH):
-            return given
+        value = meta.get(name)
+        if isinstance(value, str) and is_valid_client_id(value, _MAX_KEY_LENGTH):
+            return value
     return ""
 
 
 def engine_thread_id(meta: Mapping[str, Any]) -> str:
-    """The thread that an engine of ours makes a call in; empty if it is none of ours."""
-    given = meta.get(THREAD_META_KEY)
-    return given if isinstance(given, str) and is_valid_client_id(given, _MAX_KEY_LENGTH) else ""
+    """Return the thread in which our engine makes a call, or an empty string for other hosts."""
+    value = meta.get(THREAD_META_KEY)
+    return value if isinstance(value, str) and is_valid_client_id(value, _MAX_KEY_LENGTH) else ""
 
 
-# -- answering ---------------------------------------------------------------------------------------------------------
+# -- replying ----------------------------------------------------------------------------------------------------------
 
 
 async def reply_to_workspace(
@@ -72,41 +72,43 @@ async def reply_to_workspace(
     *,
     handle_matches: bool = False,
 ) -> dict[str, Any]:
-    """Answers a person or a peer, and acknowledges what was answered. The answer leaves only from the seat that the
-    message came to, and only to whom it came from. `fits`: the handle is known to name the message of `activity_id`;
-    else the handle alone says what is answered, and the server settles it. Raises ToolError."""
+    """Reply to a person or a peer and acknowledge the message replied to. Raises ToolError.
+
+    The reply is only sent from the workspace that received the message, and only to its sender. `handle_matches`:
+    the handle is known to belong to `activity_id`; otherwise only the handle is sent, and the server closes its
+    message."""
     requester = with_approval(requester, arguments)
     if arguments.activity_id:
         await _check_recipient(requester, workspace_id, arguments)
     if arguments.reply_handle and not handle_matches:
         arguments = msgspec.structs.replace(arguments, activity_id="")
     if arguments.peer_id:
-        sent = await _send_to_peer(requester, workspace_id, arguments, key)
+        response = await _send_to_peer(requester, workspace_id, arguments, key)
     else:
         notice = {"message": arguments.text, **_reply_metadata(arguments)}
-        sent = await requester.call(
+        response = await requester.call(
             "POST", f"/workspaces/{workspace_id}/notify", body=notice, headers=idempotency_headers(key)
         )
-        _require_member(sent, "status")
-    # A server that took a handle has settled the message that it names, with the answer: nothing is left to be told.
+        _require_member(response, "status")
+    # Given a handle, the server has closed its message with the reply, so no ack is needed.
     closes_message = bool(arguments.activity_id or arguments.reply_handle) and not arguments.progress
     sends_ack = closes_message and bool(arguments.activity_id)
     note = await _try_ack(requester, workspace_id, arguments.activity_id, arguments.attempt) if sends_ack else ""
-    replied = types.ReplyToWorkspaceResult(
-        status=_text_member(sent, "status") or "sent",
+    result = types.ReplyToWorkspaceResult(
+        status=_text_member(response, "status") or "sent",
         workspace_id=workspace_id,
         peer_id=arguments.peer_id,
-        activity_id=_text_member(sent, "activity_id"),
+        activity_id=_text_member(response, "activity_id"),
         acknowledged=closes_message and not note,
-        answer=_answer_text(sent),
+        answer=_answer_text(response),
         note=note,
     )
-    payload: dict[str, Any] = msgspec.to_builtins(replied)
+    payload: dict[str, Any] = msgspec.to_builtins(result)
     return payload
 
 
 def _reply_metadata(arguments: types.ReplyToWorkspaceArguments) -> dict[str, Any]:
-    """Which message an answer belongs to, and whether it is one."""
+    """Return the members that link a reply to its message, and mark progress."""
     payload = {
         "in_reply_to": arguments.activity_id,
         "reply_handle": arguments.reply_handle,
@@ -116,9 +118,10 @@ def _reply_metadata(arguments: types.ReplyToWorkspaceArguments) -> dict[str, Any
 
 
 def two_messages_error(activity_id: str, handle: str) -> ToolError:
-    """What a call is told that names two messages."""
+    """Build the error for a call whose activity_id and handle belong to different messages."""
     return ToolError(
-        f"activity_id {activity_id} and reply_handle {truncate_line(handle, _MAX_QUOTED_HANDLE)} are of two messages; give the "
+        f"activity_id {activity_id} and reply_handle {truncate_line(handle, _MAX_QUOTED_HANDLE)} are of two "
+        "messages; give the "
         "one that you answer.",
         "two_messages",
     )
@@ -127,28 +130,31 @@ def two_messages_error(activity_id: str, handle: str) -> ToolError:
 async def _check_recipient(requester: Requester, workspace_id: str, arguments: types.ReplyToWorkspaceArguments) -> None:
     sender = await fetch_sender(requester, workspace_id, arguments.activity_id)
     if sender != arguments.peer_id:
-        right = f"give peer_id {sender!r}" if sender else "leave peer_id out: it came from a person"
+        advice = f"give peer_id {sender!r}" if sender else "leave peer_id out: it came from a person"
         raise ToolError(
-            f"message {arguments.activity_id} is not from {arguments.peer_id or 'a person'}; {right}, or leave activity_id out "
+            f"message {arguments.activity_id} is not from {arguments.peer_id or 'a person'}; {advice}, or leave "
+            "activity_id out "
             "if this is no answer to it.",
             "wrong_peer",
         )
 
 
 async def fetch_sender(requester: Requester, workspace_id: str, activity_id: str) -> str:
-    """Who sent a message to this seat: a workspace's id, or empty for a person. Raises ToolError, of the code
-    `wrong_workspace` if the seat's inbox does not hold it."""
+    """Return the sender of a message to this workspace: a workspace's id, or empty for a person.
+
+    Raises ToolError, with the code `wrong_workspace` if the message is not in the workspace's inbox."""
     try:
-        known = await requester.call("GET", f"/workspaces/{workspace_id}/messages/{quote(activity_id, safe='')}/ticks")
+        log = await requester.call("GET", f"/workspaces/{workspace_id}/messages/{quote(activity_id, safe='')}/ticks")
     except ToolError as error:
         if error.code != "not_found":
             raise
         raise ToolError(
-            f"workspace {workspace_id} has no message {activity_id}. Take workspace_id from the message's arrival_workspace_id; "
+            f"workspace {workspace_id} has no message {activity_id}. Take workspace_id from the message's "
+            "arrival_workspace_id; "
             "if it is too old to be known any more, leave activity_id out.",
             "wrong_workspace",
         ) from None
-    return _text_member(known, "source_id")
+    return _text_member(log, "source_id")
 
 
 async def _send_to_peer(
@@ -166,19 +172,20 @@ async def _send_to_peer(
         message["messageId"] = key
     envelope = {"jsonrpc": "2.0", "id": key or "reply", "method": "message/send", "params": {"message": message}}
     path = f"/workspaces/{quote(arguments.peer_id, safe='')}/a2a"
-    sent = await requester.call("POST", path, body=envelope, headers=idempotency_headers(key))
-    if isinstance(sent, dict) and isinstance(sent.get("error"), dict):
-        raise ToolError(f"the peer's agent refused it: {_text_member(sent['error'], 'message')}", "refused_by_peer")
-    _require_member(sent, "result", "status")
+    response = await requester.call("POST", path, body=envelope, headers=idempotency_headers(key))
+    if isinstance(response, dict) and isinstance(response.get("error"), dict):
+        raise ToolError(f"the peer's agent refused it: {_text_member(response['error'], 'message')}", "refused_by_peer")
+    _require_member(response, "result", "status")
     await _log_sent(requester, workspace_id, arguments, envelope)
-    return sent
+    return response
 
 
 async def _log_sent(
     requester: Requester, workspace_id: str, arguments: types.ReplyToWorkspaceArguments, envelope: dict[str, Any]
 ) -> None:
-    """What one said to a peer stands in one's own log too, or `chat_history` would know only the other half. That it
-    is missing there is no reason to call the answer failed."""
+    """Record a sent message in the sender's own log, so that `chat_history` shows both sides.
+
+    A failure is ignored: the message itself was sent."""
     entry = {
         "activity_type": "a2a_send",
         "method": "message/send",
@@ -193,7 +200,7 @@ async def _log_sent(
 
 
 async def _try_ack(requester: Requester, workspace_id: str, activity_id: str, attempt: int) -> str:
-    """Why the message could not be acknowledged; empty if it was."""
+    """Acknowledge the message. Returns an empty string, or the note for the caller if that failed."""
     try:
         await _ack(requester, workspace_id, activity_id, attempt)
     except ToolError as error:
@@ -202,104 +209,106 @@ async def _try_ack(requester: Requester, workspace_id: str, activity_id: str, at
 
 
 async def _ack(requester: Requester, workspace_id: str, activity_id: str, attempt: int) -> None:
-    named = {"activity_id": activity_id, **({"attempt": attempt} if attempt else {})}
+    body = {"activity_id": activity_id, **({"attempt": attempt} if attempt else {})}
     _require_member(
-        await requester.call("POST", f"/workspaces/{workspace_id}/activity/ack", body=named), "last_acked_seq"
+        await requester.call("POST", f"/workspaces/{workspace_id}/activity/ack", body=body), "last_acked_seq"
     )
 
 
 def _require_member(answer: Any, *names: str) -> None:
-    """Whoever takes any answer for success tells a page of a proxy that it was heard. Raises ToolError if an answer has
-    none of these members."""
+    """Raise ToolError unless the response has one of these members.
+
+    Otherwise the page of a proxy would pass as success."""
     if not isinstance(answer, dict) or not any(name in answer for name in names):
         raise unknown_answer_error(f"it has no member {' or '.join(names)}")
 
 
 def _answer_text(answer: Any) -> str:
-    """What a peer that answers at once said; of data, its JSON, and of files, their names."""
+    """Return the text of a peer's direct response: data as JSON, files by name."""
     result = unwrap_result(answer) if isinstance(answer, dict) and "result" in answer else None
     if isinstance(result, str):
         return result
     return "\n".join(part_as_text(part) for part in message_parts(result))
 
 
-# -- answering by handle -----------------------------------------------------------------------------------------------
+# -- replying by handle ------------------------------------------------------------------------------------------------
 
 
 async def reply_by_handle(
     requester: Requester, workspace_id: str, arguments: replies.ReplyByHandleArguments, key: str = "", attempt: int = 0
 ) -> dict[str, Any]:
-    """Answers the message of a handle; `attempt`: under which it is held, if that is known. Raises ToolError."""
+    """Reply to the message of a handle. `attempt`: of its claim, if known. Raises ToolError."""
     requester = with_approval(requester, arguments)
     payload: dict[str, Any] = {"handle": arguments.handle, "text": arguments.text}
     if arguments.progress:  # control: answer-in-progress
         payload["progress"] = True
     if arguments.attachments:
         payload["attachments"] = arguments.attachments
-    sent = await requester.call(
+    response = await requester.call(
         "POST", f"/workspaces/{workspace_id}/reply", body=payload, headers=idempotency_headers(key)
     )
-    return await _finish_by_handle(requester, workspace_id, sent, "" if arguments.progress else "answered", attempt)
+    return await _finish_by_handle(requester, workspace_id, response, "" if arguments.progress else "answered", attempt)
 
 
 async def decline_by_handle(
     requester: Requester, workspace_id: str, arguments: replies.DeclineArguments, key: str = "", attempt: int = 0
 ) -> dict[str, Any]:
-    """Says that the message of a handle will not be answered. Raises ToolError."""
+    """Decline the message of a handle. `attempt`: of its claim, if known. Raises ToolError."""
     requester = with_approval(requester, arguments)
     payload = {"handle": arguments.handle, "reason": arguments.reason}
-    sent = await requester.call(
+    response = await requester.call(
         "POST", f"/workspaces/{workspace_id}/decline", body=payload, headers=idempotency_headers(key)
     )
-    return await _finish_by_handle(requester, workspace_id, sent, "declined", attempt)
+    return await _finish_by_handle(requester, workspace_id, response, "declined", attempt)
 
 
 async def _finish_by_handle(
-    requester: Requester, workspace_id: str, sent: Any, state: str, attempt: int
+    requester: Requester, workspace_id: str, response: Any, state: str, attempt: int
 ) -> dict[str, Any]:
-    """What became of the message; what is closed is acknowledged too. `state`: what the server means that says none,
-    empty for progress."""
-    _require_member(sent, "answers")
-    answers = _text_member(sent, "answers")
-    acknowledged = isinstance(sent, dict) and sent.get("acknowledged") is True
+    """Acknowledge the message if it is closed, and build the result.
+
+    `state`: the resulting state if the server returns none; empty for progress."""
+    _require_member(response, "answers")
+    answers = _text_member(response, "answers")
+    acknowledged = isinstance(response, dict) and response.get("acknowledged") is True
     note = ""
     if state and answers and not acknowledged:
         note = await _try_ack(requester, workspace_id, answers, attempt)
         acknowledged = not note
-    closed = replies.ReplyByHandleResult(
-        status=_text_member(sent, "status") or "sent",
+    result = replies.ReplyByHandleResult(
+        status=_text_member(response, "status") or "sent",
         workspace_id=workspace_id,
-        activity_id=_text_member(sent, "activity_id"),
+        activity_id=_text_member(response, "activity_id"),
         answers=answers,
-        peer_id=_text_member(sent, "peer_id"),
-        state=_text_member(sent, "state") or state or "open",
+        peer_id=_text_member(response, "peer_id"),
+        state=_text_member(response, "state") or state or "open",
         acknowledged=acknowledged,
         note=note,
     )
-    payload: dict[str, Any] = msgspec.to_builtins(closed)
+    payload: dict[str, Any] = msgspec.to_builtins(result)
     return payload
 
 
-# -- reading back ------------------------------------------------------------------------------------------------------
+# -- chat history ------------------------------------------------------------------------------------------------------
 
 
 async def chat_history(
     requester: Requester, workspace_id: str, arguments: types.ChatHistoryArguments
 ) -> dict[str, Any]:
-    """What was said before, oldest first. Raises ToolError."""
+    """Return the conversation with the person or a peer, oldest first. Raises ToolError."""
     requester = with_approval(requester, arguments, read_only=True)
     query: dict[str, Any] = {"limit": arguments.limit}
     if arguments.before_ts:
         query["before_ts"] = arguments.before_ts
     if arguments.peer_id:
-        lines, reached_end = await _peer_history(requester, workspace_id, arguments.peer_id, query)
+        entries, reached_end = await _peer_history(requester, workspace_id, arguments.peer_id, query)
     else:
         page = await requester.call("GET", f"/workspaces/{workspace_id}/chat-history", query=query)
-        lines, reached_end = [_chat_entry(each) for each in page["messages"]], bool(page["reached_end"])
-    found = types.ChatHistoryResult(
-        workspace_id=workspace_id, peer_id=arguments.peer_id, messages=lines, reached_end=reached_end
+        entries, reached_end = [_chat_entry(each) for each in page["messages"]], bool(page["reached_end"])
+    result = types.ChatHistoryResult(
+        workspace_id=workspace_id, peer_id=arguments.peer_id, messages=entries, reached_end=reached_end
     )
-    payload: dict[str, Any] = msgspec.to_builtins(found)
+    payload: dict[str, Any] = msgspec.to_builtins(result)
     return payload
 
 
@@ -320,14 +329,14 @@ async def _peer_history(
     path = f"/workspaces/{workspace_id}/activity"
     peer_query = {**query, "peer_id": peer_id, "include": "peer_info"}
     rows = await requester.call("GET", path, query=peer_query)
-    lines = [
+    entries = [
         _peer_entry(row, workspace_id) for row in reversed(rows) if row["activity_type"] in _MESSAGE_ACTIVITY_TYPES
     ]
     if not rows:
-        return lines, True
-    # A page may have ended because it was full of bytes: whether something is before it is asked.
+        return entries, True
+    # A short page may have reached its byte limit, so only a query for an older row shows whether there is one.
     before = {**peer_query, "limit": 1, "before_ts": rows[-1]["created_at"]}
-    return lines, not await requester.call("GET", path, query=before)
+    return entries, not await requester.call("GET", path, query=before)
 
 
 def _peer_entry(row: dict[str, Any], workspace_id: str) -> types.ChatHistoryEntry:
@@ -342,7 +351,7 @@ def _peer_entry(row: dict[str, Any], workspace_id: str) -> types.ChatHistoryEntr
     )
 
 
-# -- the inbox, without one of one's own -------------------------------------------------------------------------------
+# -- inbox, for callers without a mailbox of their own -----------------------------------------------------------------
 
 
 async def wait_for_message(
@@ -354,8 +363,7 @@ async def wait_for_message(
     lease: int = LEASE_SECONDS,
     progress: ProgressCallback | None = None,
 ) -> InboxMessage | None:
-    """Takes the next message out of the inbox of one seat; None if none comes within so many seconds. Raises
-    ToolError."""
+    """Claim the next message in the workspace's inbox, or return None after `seconds`. Raises ToolError."""
     started_at = clock.monotonic()
     elapsed = 0.0
     while True:
@@ -370,9 +378,9 @@ async def wait_for_message(
 async def claim_message(
     requester: Requester, workspace_id: str, seconds: float, *, lease: int = LEASE_SECONDS, has_several: bool = False
 ) -> InboxMessage | None:
-    """The same with one question, which a server does not hold for ever. Raises ToolError."""
+    """Claim the next message with one request, whose wait the server caps. Raises ToolError."""
     wait_seconds = int(min(max(0.0, seconds) + 0.999, _MAX_POLL_SECONDS))
-    query = {"claim": lease, "limit": 1, "wait": wait_seconds, "include": asked_for(several=has_several)}
+    query = {"claim": lease, "limit": 1, "wait": wait_seconds, "include": include_parameter(several=has_several)}
     rows = await requester.call("GET", f"/workspaces/{workspace_id}/activity", query=query)
     return message_from_row(rows[0]) if rows else None
 
@@ -380,8 +388,8 @@ async def claim_message(
 async def peek_messages(
     requester: Requester, workspace_id: str, limit: int, *, has_several: bool = False
 ) -> list[InboxMessage]:
-    """The messages that nobody handled, oldest first; none of them is taken. Raises ToolError."""
-    query = {"waiting": "true", "limit": limit, "include": asked_for(several=has_several)}
+    """Return the unacknowledged messages, oldest first, without claiming them. Raises ToolError."""
+    query = {"waiting": "true", "limit": limit, "include": include_parameter(several=has_several)}
     return [
         message_from_row(row)
         for row in await requester.call("GET", f"/workspaces/{workspace_id}/activity", query=query)
@@ -389,7 +397,7 @@ async def peek_messages(
 
 
 async def ack_message(requester: Requester, workspace_id: str, arguments: types.InboxPopArguments) -> dict[str, Any]:
-    """One message is handled. Raises ToolError."""
+    """Acknowledge a message. Raises ToolError."""
     await _ack(requester, workspace_id, arguments.activity_id, arguments.attempt)
     payload: dict[str, Any] = msgspec.to_builtins(
         types.InboxPopResult(activity_id=arguments.activity_id, workspace_id=workspace_id, removed=True)

@@ -1,7 +1,4 @@
-"""Who makes requests of the public API for a tool, and how it says that a call was approved.
-
-Above: the walks of the tools, and whoever hosts them. Below: the names that server and tools share.
-"""
+"""The interface that runners use to make requests of the public API, and its variant for approved calls."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -12,7 +9,7 @@ from molecule_core.tools.spec import APPROVAL_ARGUMENT, APPROVAL_HEADER
 
 
 class Requester(Protocol):
-    """Makes one request of the public API as one workspace."""
+    """Makes requests of the public API as one workspace."""
 
     async def call(
         self,
@@ -23,12 +20,13 @@ class Requester(Protocol):
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """The decoded answer. Raises ToolError."""
+        """Send one request and return the decoded response. Raises ToolError."""
 
 
 class ApprovedRequester:
-    """Requests that say by which approval they are made: those that change something, or all of them where the tool
-    only reads. (A `Speaks`.)"""
+    """A Requester that names the approval of the call in its requests.
+
+    In those that change something, or in all of them for tools that only read."""
 
     def __init__(self, requester: Requester, headers: Mapping[str, str], *, read_only: bool) -> None:
         self._requester = requester
@@ -44,15 +42,16 @@ class ApprovedRequester:
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """The decoded answer. Raises ToolError."""
+        """Send one request and return the decoded response. Raises ToolError."""
         approval_headers = self._headers if self._read_only or method != "GET" else {}
         all_headers = {**(headers or {}), **approval_headers}
         return await self._requester.call(method, path, body=body, query=query, headers=all_headers)
 
 
 def with_approval(requester: Requester, arguments: Struct, *, read_only: bool = False) -> Requester:
-    """Who makes the requests of a call, if it says that a rule has stopped it and that it is approved now. `reads`: the
-    tool only reads, and that was stopped."""
+    """Return a requester that names the approval, if the arguments contain one.
+
+    `read_only`: the tool only reads, so its GET requests need the approval."""
     approval_id = str(getattr(arguments, APPROVAL_ARGUMENT, ""))
     return (
         ApprovedRequester(requester, {APPROVAL_HEADER: approval_id}, read_only=read_only) if approval_id else requester

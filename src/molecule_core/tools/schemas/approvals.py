@@ -1,4 +1,4 @@
-"""What the tools about approvals take and give. `tools/registry.py` says what each of them is for."""
+"""Arguments and results of the approval tools. `tools/registry.py` specifies the tools."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ DeciderArgument = Annotated[
 
 
 class RequestApprovalArguments(ToolArguments, frozen=True):
-    """request_approval."""
+    """Arguments of `request_approval`."""
 
     action: Annotated[
         str,
@@ -68,7 +68,7 @@ class RequestApprovalArguments(ToolArguments, frozen=True):
 
 
 class DecideApprovalArguments(ToolArguments, frozen=True):
-    """decide_approval."""
+    """Arguments of `decide_approval`."""
 
     approval_id: Annotated[str, Meta(pattern=_ID_PATTERN, description="The approval_id that stands in the message.")]
     decision: Annotated[
@@ -108,9 +108,11 @@ class DecideApprovalArguments(ToolArguments, frozen=True):
 
 
 class RequestApprovalResult(Struct, frozen=True, kw_only=True):
-    """How an approval stands. `settled`: it has ended, and `status` says how; only `approved` allows anything.
-    `details`: what may be done, if it may; `edited`: they are not those that you proposed. `holder`: who is asked.
-    `decided_by` and `said`: whose decision it is, with which words. `note`: what to do now."""
+    """State of an approval.
+
+    `settled`: it has ended, and `status` says how; only `approved` allows the action. `details`: the details that
+    are allowed if it is approved; `edited`: they differ from your proposal. `holder`: the current approver.
+    `decided_by` and `said`: who decided, and the comment. `note`: what to do now."""
 
     approval_id: str
     workspace_id: str
@@ -129,8 +131,10 @@ class RequestApprovalResult(Struct, frozen=True, kw_only=True):
 
 
 class DecideApprovalResult(Struct, frozen=True, kw_only=True):
-    """What your decision has done. `status`: how the approval stands now; `revision` and `action_hash`: what you have
-    decided about; `holder`: who is asked now, if it goes on. `note`: what follows."""
+    """Effect of your decision.
+
+    `status`: of the approval now; `revision` and `action_hash`: what you decided about; `holder`: the current
+    approver, if it is still open. `note`: what to do now."""
 
     approval_id: str
     workspace_id: str

@@ -1,4 +1,4 @@
-"""What the tools about agents that work together take and give. `tools/collaboration_specs.py` says what each of them is for."""
+"""Arguments and results of the collaboration tools. `tools/collaboration_specs.py` specifies the tools."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,7 @@ AgentMessageArgument = Annotated[
 
 
 class SpawnAgentArguments(ToolArguments, frozen=True):
-    """spawn_agent."""
+    """Arguments of `spawn_agent`."""
 
     task_name: Annotated[
         str,
@@ -88,7 +88,7 @@ class SpawnAgentArguments(ToolArguments, frozen=True):
 
 
 class AgentMailArguments(ToolArguments, frozen=True):
-    """send_message and followup_task."""
+    """Common arguments of `send_message` and `followup_task`."""
 
     target: AgentTargetArgument
     message: AgentMessageArgument
@@ -98,15 +98,15 @@ class AgentMailArguments(ToolArguments, frozen=True):
 
 
 class SendMessageArguments(AgentMailArguments, frozen=True):
-    """send_message."""
+    """Arguments of `send_message`."""
 
 
 class FollowupTaskArguments(AgentMailArguments, frozen=True):
-    """followup_task."""
+    """Arguments of `followup_task`."""
 
 
 class WaitAgentArguments(ToolArguments, frozen=True):
-    """wait_agent."""
+    """Arguments of `wait_agent`."""
 
     targets: Annotated[
         list[AgentTargetArgument],
@@ -135,7 +135,7 @@ class WaitAgentArguments(ToolArguments, frozen=True):
 
 
 class InterruptAgentArguments(ToolArguments, frozen=True):
-    """interrupt_agent."""
+    """Arguments of `interrupt_agent`."""
 
     target: AgentTargetArgument
     descendants: Annotated[
@@ -148,7 +148,7 @@ class InterruptAgentArguments(ToolArguments, frozen=True):
 
 
 class CloseAgentArguments(ToolArguments, frozen=True):
-    """close_agent."""
+    """Arguments of `close_agent`."""
 
     target: AgentTargetArgument
     descendants: Annotated[
@@ -161,7 +161,7 @@ class CloseAgentArguments(ToolArguments, frozen=True):
 
 
 class ResumeAgentArguments(ToolArguments, frozen=True):
-    """resume_agent."""
+    """Arguments of `resume_agent`."""
 
     target: AgentTargetArgument
     thread_id: OwnThreadArgument = ""
@@ -170,7 +170,7 @@ class ResumeAgentArguments(ToolArguments, frozen=True):
 
 
 class ListAgentsArguments(ToolArguments, frozen=True):
-    """list_agents."""
+    """Arguments of `list_agents`."""
 
     prefix: Annotated[
         str,
@@ -185,7 +185,7 @@ class ListAgentsArguments(ToolArguments, frozen=True):
 
 
 class AgentSnapshot(Struct, frozen=True, kw_only=True):
-    """How an agent stands. `message`: its answer, or why it failed."""
+    """State of an agent. `message`: its answer, or why it failed."""
 
     thread_id: str
     path: str
@@ -197,8 +197,10 @@ class AgentSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class AgentCallResult(Struct, frozen=True, kw_only=True):
-    """What a call did to an agent. `thread_id`: from which thread; `agent`: how it stands now, or stood before it was
-    stopped. `note`: what to know and do now."""
+    """Effect of a call on an agent.
+
+    `thread_id`: the calling thread; `agent`: its state now, or before it was stopped. `note`: what to know and do
+    now."""
 
     call_id: str
     workspace_id: str
@@ -208,8 +210,10 @@ class AgentCallResult(Struct, frozen=True, kw_only=True):
 
 
 class WaitAgentResult(Struct, frozen=True, kw_only=True):
-    """What a wait came to. `status`: completed, or interrupted: somebody wants something of you. `agents`: each target
-    with its outcome. `after`: what a later wait may name."""
+    """Result of a wait.
+
+    `status`: completed, or interrupted by new input for you. `agents`: each target with its outcome. `after`: pass
+    it to a later wait."""
 
     call_id: str
     workspace_id: str
@@ -222,7 +226,7 @@ class WaitAgentResult(Struct, frozen=True, kw_only=True):
 
 
 class ListAgentsResult(Struct, frozen=True, kw_only=True):
-    """The agents of your tree. `thread_id`: your own thread among them."""
+    """The agents of your tree. `thread_id`: your own thread."""
 
     workspace_id: str
     thread_id: str

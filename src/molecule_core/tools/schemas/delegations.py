@@ -1,4 +1,4 @@
-"""What the tools about delegations take and give. `tools/registry.py` says what each of them is for."""
+"""Arguments and results of the delegation tools. `tools/registry.py` specifies the tools."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from molecule_core.tools.schemas.messages import ApprovalIdArgument, ToolArguments
 
 MAX_RESULT_WAIT_SECONDS = 300
-"""Seconds that one call may wait for a result."""
+"""Maximum seconds that one call waits for a result."""
 DEFAULT_RESULT_WAIT_SECONDS = 20
 _ID_PATTERN = r"^[A-Za-z0-9._:-]{1,128}$"
 _MAX_TOOLS, _MAX_TOOL_NAME_LENGTH = 20, 100
@@ -48,7 +48,7 @@ TaskIdArgument = Annotated[
 
 
 class DelegateTaskArguments(ToolArguments, frozen=True):
-    """delegate_task."""
+    """Arguments of `delegate_task`."""
 
     workspace_id: TaskTargetArgument
     task: TaskTextArgument
@@ -66,7 +66,7 @@ class DelegateTaskArguments(ToolArguments, frozen=True):
 
 
 class DelegateTaskAsyncArguments(ToolArguments, frozen=True):
-    """delegate_task_async."""
+    """Arguments of `delegate_task_async`."""
 
     workspace_id: TaskTargetArgument
     task: TaskTextArgument
@@ -76,7 +76,7 @@ class DelegateTaskAsyncArguments(ToolArguments, frozen=True):
 
 
 class CheckTaskStatusArguments(ToolArguments, frozen=True):
-    """check_task_status."""
+    """Arguments of `check_task_status`."""
 
     task_id: TaskIdArgument
     workspace_id: Annotated[
@@ -87,7 +87,7 @@ class CheckTaskStatusArguments(ToolArguments, frozen=True):
 
 
 class CancelTaskArguments(ToolArguments, frozen=True):
-    """cancel_task."""
+    """Arguments of `cancel_task`."""
 
     task_id: TaskIdArgument
     reason: Annotated[str, Meta(description="Why, in a sentence; whoever works on it reads it.")] = ""
@@ -96,7 +96,7 @@ class CancelTaskArguments(ToolArguments, frozen=True):
 
 
 class ReportProgressArguments(ToolArguments, frozen=True):
-    """report_progress."""
+    """Arguments of `report_progress`."""
 
     task_id: TaskIdArgument
     current_step: Annotated[str, Meta(description="What you do at this moment, in a few words.")] = ""
@@ -111,9 +111,11 @@ class ReportProgressArguments(ToolArguments, frozen=True):
 
 
 class DelegateTaskResult(Struct, frozen=True, kw_only=True):
-    """What became of a task. `task_id` and `delegation_id` are the same; `workspace_id` is the seat that delegated.
-    `settled`: it has ended, and `result` or `error` with `advice` says how. `delivered`: `here`; `before`: it was
-    handed over already, and stands here once more; `inbox`: it comes as a message. `note`: what to do while it runs."""
+    """State of a delegated task.
+
+    `task_id` and `delegation_id` are equal; `workspace_id` is the delegating workspace. `settled`: it has ended; see
+    `result`, or `error` and `advice`. `delivered`: the result is `here`; was delivered `before` and is repeated
+    here; or comes as a message in the `inbox`. `note`: what to do while it runs."""
 
     task_id: str
     delegation_id: str
@@ -132,7 +134,7 @@ class DelegateTaskResult(Struct, frozen=True, kw_only=True):
 
 
 class TaskTimelineEntry(Struct, frozen=True, kw_only=True):
-    """What happened to a task, and when; `late`: after its end, and without effect."""
+    """An entry in the timeline of a task. `late`: it arrived after the end and had no effect."""
 
     at: str
     fact: str
@@ -144,7 +146,7 @@ class TaskTimelineEntry(Struct, frozen=True, kw_only=True):
 
 
 class TaskStatusResult(Struct, frozen=True, kw_only=True):
-    """How a task stands, with all that happened to it and, once it has ended, the whole result."""
+    """State of a task with its timeline and, once it has ended, the complete result."""
 
     task_id: str
     workspace_id: str
@@ -167,7 +169,7 @@ class TaskStatusResult(Struct, frozen=True, kw_only=True):
 
 
 class ReportProgressResult(Struct, frozen=True, kw_only=True):
-    """Whether a report of progress was taken: not, if the task has ended. `status`: how it stands."""
+    """Whether the progress was accepted (false for a task that has ended). `status`: of the task."""
 
     task_id: str
     noted: bool

@@ -1,6 +1,6 @@
-"""What the platform's tools take and give. `tools/registry.py` says what each of them is for.
+"""Arguments and results of the message, inbox and memory tools. `tools/registry.py` specifies the tools.
 
-Texts of arguments are read by models: they say what to put in, and what happens if it is left out.
+Models read the descriptions of arguments: each says what to pass, and what happens if the argument is left out.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from molecule_core.wire.schemas.inbox import InboxMessage
 
 MAX_INBOX_WAIT_SECONDS = 300
-"""Seconds of `wait_for_message`: hosts give up on a call somewhere beyond it."""
+"""Maximum seconds of `wait_for_message`: hosts abort calls that run longer."""
 MAX_PEEKED_MESSAGES = 100
 MAX_HISTORY_MESSAGES = 500
 
@@ -56,14 +56,14 @@ ApprovalIdArgument = Annotated[
 
 
 class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every tool's arguments have in common."""
+    """Base of all tool arguments."""
 
 
 # -- a2a ---------------------------------------------------------------------------------------------------------------
 
 
 class ReplyToWorkspaceArguments(ToolArguments, frozen=True):
-    """reply_to_workspace."""
+    """Arguments of `reply_to_workspace`."""
 
     text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
     workspace_id: Annotated[
@@ -102,8 +102,10 @@ class ReplyToWorkspaceArguments(ToolArguments, frozen=True):
 
 
 class ReplyToWorkspaceResult(Struct, frozen=True, kw_only=True):
-    """Where an answer went. `peer_id` is empty if it went to the person; `answer` is what a peer said that answers at
-    once; `acknowledged` tells whether the message that it answers is done."""
+    """Result of a reply.
+
+    `peer_id` is empty if it went to the person; `answer`: the response of a peer that responds at once;
+    `acknowledged`: whether the message that it answers is done."""
 
     status: str
     workspace_id: str
@@ -115,7 +117,7 @@ class ReplyToWorkspaceResult(Struct, frozen=True, kw_only=True):
 
 
 class SendMessageToUserArguments(ToolArguments, frozen=True):
-    """send_message_to_user."""
+    """Arguments of `send_message_to_user`."""
 
     message: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
     attachments: Annotated[
@@ -129,7 +131,7 @@ class SendMessageToUserArguments(ToolArguments, frozen=True):
 
 
 class SendMessageToUserResult(Struct, frozen=True, kw_only=True):
-    """A message that is on the canvas now."""
+    """A message shown on the canvas."""
 
     status: str
     workspace_id: str
@@ -137,7 +139,7 @@ class SendMessageToUserResult(Struct, frozen=True, kw_only=True):
 
 
 class ListPeersArguments(ToolArguments, frozen=True):
-    """list_peers."""
+    """Arguments of `list_peers`."""
 
     q: Annotated[
         str, Meta(max_length=200, description="Only those whose name or role holds this text; left out: all.")
@@ -166,14 +168,14 @@ class ListPeersResult(Struct, frozen=True, kw_only=True):
 
 
 class WorkspaceInfoArguments(ToolArguments, frozen=True):
-    """get_workspace_info."""
+    """Arguments of `get_workspace_info`."""
 
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
 
 
 class WorkspaceInfo(Struct, frozen=True, kw_only=True):
-    """A seat as the server knows it."""
+    """A workspace as the server knows it."""
 
     id: str
     name: str
@@ -191,11 +193,11 @@ class WorkspaceInfo(Struct, frozen=True, kw_only=True):
 
 
 class NoArguments(ToolArguments, frozen=True):
-    """A tool that takes nothing."""
+    """Arguments of tools without arguments."""
 
 
 class ConnectedWorkspace(Struct, frozen=True, kw_only=True):
-    """One workspace that this agent sits in."""
+    """A workspace that this agent is connected as."""
 
     workspace_id: str
     platform_url: str
@@ -204,7 +206,7 @@ class ConnectedWorkspace(Struct, frozen=True, kw_only=True):
 
 
 class RuntimeIdentityResult(Struct, frozen=True, kw_only=True):
-    """Who the agent is to Molecule."""
+    """The workspaces that the agent is connected as."""
 
     runtime: str
     version: str
@@ -212,7 +214,7 @@ class RuntimeIdentityResult(Struct, frozen=True, kw_only=True):
 
 
 class UpdateAgentCardArguments(ToolArguments, frozen=True):
-    """update_agent_card."""
+    """Arguments of `update_agent_card`."""
 
     card: Annotated[
         dict[str, Any],
@@ -227,14 +229,14 @@ class UpdateAgentCardArguments(ToolArguments, frozen=True):
 
 
 class CardUpdateResult(Struct, frozen=True, kw_only=True):
-    """A card that is shown now."""
+    """The new agent card."""
 
     status: str
     workspace_id: str
 
 
 class BroadcastMessageArguments(ToolArguments, frozen=True):
-    """broadcast_message."""
+    """Arguments of `broadcast_message`."""
 
     message: Annotated[str, Meta(min_length=1, description="What everybody is to know.")]
     workspace_id: ActingWorkspaceArgument = ""
@@ -242,7 +244,7 @@ class BroadcastMessageArguments(ToolArguments, frozen=True):
 
 
 class BroadcastMessageResult(Struct, frozen=True, kw_only=True):
-    """How many workspaces a message reached; `skipped` names those whose inbox is full."""
+    """The number of workspaces that received the message. `skipped`: workspaces with a full inbox."""
 
     status: str
     workspace_id: str
@@ -255,7 +257,7 @@ class BroadcastMessageResult(Struct, frozen=True, kw_only=True):
 
 
 class WaitForMessageArguments(ToolArguments, frozen=True):
-    """wait_for_message."""
+    """Arguments of `wait_for_message`."""
 
     timeout_secs: Annotated[
         float,
@@ -266,7 +268,7 @@ class WaitForMessageArguments(ToolArguments, frozen=True):
 
 
 class WaitForMessageResult(Struct, frozen=True, kw_only=True):
-    """The message that came; none if the time is over. `waiting`: so many more are known to wait behind it."""
+    """The next message, or none if the time is over. `waiting`: number of further messages known to wait."""
 
     message: InboxMessage | None
     waiting: int = 0
@@ -274,7 +276,7 @@ class WaitForMessageResult(Struct, frozen=True, kw_only=True):
 
 
 class InboxPeekArguments(ToolArguments, frozen=True):
-    """inbox_peek."""
+    """Arguments of `inbox_peek`."""
 
     limit: Annotated[int, Meta(ge=1, le=MAX_PEEKED_MESSAGES, description="At most so many messages.")] = 10
 
@@ -287,7 +289,7 @@ class InboxPeekResult(Struct, frozen=True, kw_only=True):
 
 
 class InboxPopArguments(ToolArguments, frozen=True):
-    """inbox_pop."""
+    """Arguments of `inbox_pop`."""
 
     activity_id: Annotated[
         str, Meta(pattern=_OPTIONAL_ID_PATTERN, min_length=1, description="The message that is handled.")
@@ -297,7 +299,7 @@ class InboxPopArguments(ToolArguments, frozen=True):
 
 
 class InboxPopResult(Struct, frozen=True, kw_only=True):
-    """A message that does not come again."""
+    """A message that is not delivered again."""
 
     activity_id: str
     workspace_id: str
@@ -306,7 +308,7 @@ class InboxPopResult(Struct, frozen=True, kw_only=True):
 
 
 class ChatHistoryArguments(ToolArguments, frozen=True):
-    """chat_history."""
+    """Arguments of `chat_history`."""
 
     peer_id: Annotated[
         str,
@@ -324,7 +326,7 @@ class ChatHistoryArguments(ToolArguments, frozen=True):
 
 
 class ChatHistoryEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message. `role`: `user` (a person), `peer` or `agent` (yourself)."""
+    """A message. `role`: `user` (a person), `peer` or `agent` (yourself)."""
 
     activity_id: str
     role: str
@@ -335,7 +337,7 @@ class ChatHistoryEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChatHistoryResult(Struct, frozen=True, kw_only=True):
-    """A conversation, oldest first. `reached_end`: there is nothing before it."""
+    """A conversation, oldest first. `reached_end`: there are no older messages."""
 
     workspace_id: str
     peer_id: str
@@ -351,7 +353,7 @@ NamespaceArgument = Annotated[
 
 
 class CommitMemoryArguments(ToolArguments, frozen=True):
-    """commit_memory."""
+    """Arguments of `commit_memory`."""
 
     content: Annotated[str, Meta(min_length=1, description="The fact, so that it can be understood alone, later.")]
     scope: Annotated[
@@ -366,7 +368,7 @@ class CommitMemoryArguments(ToolArguments, frozen=True):
 
 
 class CommitMemoryResult(Struct, frozen=True, kw_only=True):
-    """A memory that is kept. `redacted`: so many credentials were taken out of it before."""
+    """A stored memory. `redacted`: number of credentials that were removed from it."""
 
     id: str
     workspace_id: str
@@ -376,7 +378,7 @@ class CommitMemoryResult(Struct, frozen=True, kw_only=True):
 
 
 class RecallMemoryArguments(ToolArguments, frozen=True):
-    """recall_memory."""
+    """Arguments of `recall_memory`."""
 
     query: Annotated[str, Meta(max_length=1000, description="Words to look for; left out: the newest.")] = ""
     scope: Annotated[
@@ -390,7 +392,7 @@ class RecallMemoryArguments(ToolArguments, frozen=True):
 
 
 class RecalledMemory(Struct, frozen=True, kw_only=True):
-    """Something that was committed, and by which workspace."""
+    """A stored memory, and the workspace that committed it."""
 
     id: str
     content: str
@@ -402,7 +404,7 @@ class RecalledMemory(Struct, frozen=True, kw_only=True):
 
 
 class RecallMemoryResult(Struct, frozen=True, kw_only=True):
-    """What was found, best first."""
+    """The memories found, best match first."""
 
     workspace_id: str
     memories: list[RecalledMemory]

@@ -1,4 +1,4 @@
-"""What the tools about reply handles and options take and give. `tools/registry.py` says what each of them is for."""
+"""Arguments and results of the tools for reply handles and options. `tools/registry.py` specifies the tools."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ ReplyHandleArgument = Annotated[
 
 
 class ReplyByHandleArguments(ToolArguments, frozen=True):
-    """reply."""
+    """Arguments of `reply`."""
 
     handle: ReplyHandleArgument
     text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
@@ -33,7 +33,7 @@ class ReplyByHandleArguments(ToolArguments, frozen=True):
 
 
 class DeclineArguments(ToolArguments, frozen=True):
-    """decline."""
+    """Arguments of `decline`."""
 
     handle: ReplyHandleArgument
     reason: Annotated[str, Meta(min_length=1, description="Why, in a sentence; whoever asked reads it.")]
@@ -42,9 +42,10 @@ class DeclineArguments(ToolArguments, frozen=True):
 
 
 class ReplyByHandleResult(Struct, frozen=True, kw_only=True):
-    """What became of the message that a handle belongs to: `state` is answered, declined, open if it was progress, or
-    late if it was a task that had ended before: what you said is kept and has no effect. `activity_id` is what you
-    said, `answers` the message; `peer_id` is empty if a person had sent it."""
+    """State of the message that the handle belongs to.
+
+    `state`: answered, declined, open (after progress), or late (its task had already ended: your answer is stored
+    and has no effect). `activity_id`: your answer; `answers`: the message; `peer_id` is empty if a person sent it."""
 
     status: str
     workspace_id: str
@@ -57,7 +58,7 @@ class ReplyByHandleResult(Struct, frozen=True, kw_only=True):
 
 
 class PresentOptionsArguments(ToolArguments, frozen=True):
-    """present_options."""
+    """Arguments of `present_options`."""
 
     question: Annotated[str, Meta(min_length=1, description="What the person is to decide, so that it stands alone.")]
     options: Annotated[

@@ -1,1 +1,1 @@
-"""Dialects of other protocols: A2A, app-server, JSON-RPC, strict JSON, XML around messages, trace context."""
+"""Wire formats of other protocols: A2A, app-server, JSON-RPC, strict JSON, message XML, trace context."""

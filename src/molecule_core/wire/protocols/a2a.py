@@ -1,7 +1,7 @@
-"""The `message/send` dialect: what comes in, made regular; and the answers that real clients read.
+"""Parses A2A `message/send` requests and builds the responses that existing clients read.
 
-Clients of several ages speak to us. What they leave out is filled, what they spell differently is respelled, and what
-is stored is the regular form. A client that sends an `A2A-Version` header is held to that version instead.
+Clients of several protocol ages are supported: missing members get defaults, old spellings are normalized, and only
+the normalized form is stored. A client that sends an `A2A-Version` header is held to that version instead.
 """
 
 from typing import Any
@@ -15,43 +15,43 @@ from molecule_core.common.text import ID_ALPHABET, is_valid_client_id
 SEND_METHOD = "message/send"
 STRICT_VERSIONS = ("0.3",)
 INTENTS = ("request", "inform", "ack")
-# Who a message is from is what the credential proves; the same words from the body are dropped.
+# The credential proves the sender; the same members in the body are dropped.
 IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
-# Of what a client sent, a refusal repeats no more than a person reads.
+# Error messages quote at most this much of the client's input.
 _MAX_QUOTED_LENGTH = 100
 DELEGATION_EXTENSION = "https://molecule.dev/ext/delegation/v1"
-"""Whoever names it in the header X-A2A-Extensions delegates with its message."""
+"""A client that names this URI in the header X-A2A-Extensions delegates with its message."""
 _PART_KINDS = ("text", "file", "data")
 
 
 class SendRequest(Struct):
-    """A regular `message/send`: the JSON-RPC id to answer under, and the parts of the request."""
+    """A normalized `message/send`: the JSON-RPC id for the response, and the parts of the request."""
 
     rpc_id: str | int | None
     params: dict[str, Any]
     message: dict[str, Any]
     message_id: str | None
-    """What the client called its message; None if it gave no name, so that nothing can be told apart by it."""
+    """The client's id of its message. None if it sent none; then duplicates cannot be detected."""
     text: str
     intent: str
     context_id: str | None
 
 
 def is_jsonrpc(body: Any) -> bool:
-    """Whether a body is meant as JSON-RPC, so that a refusal may speak JSON-RPC too."""
+    """Return whether the body is meant as JSON-RPC, so that errors are sent as JSON-RPC too."""
     return isinstance(body, dict) and ("jsonrpc" in body or "method" in body)
 
 
 def rpc_id_of(body: Any) -> str | int | None:
-    """The id of a JSON-RPC request, if it has a usable one."""
+    """Return the id of a JSON-RPC request, or None if it has no usable one."""
     found = body.get("id") if isinstance(body, dict) else None
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def parse_send(body: Any, *, version: str | None, limits: Limits) -> SendRequest:
-    """Makes a request regular. `version` is the A2A-Version header.
+    """Parse and normalize a `message/send` request. `version`: the A2A-Version header.
 
-    Raises InvalidMessage, UnknownMethod, A2AVersionNotSupported."""
+    Raises InvalidMessage, UnknownMethod or A2AVersionNotSupported."""
     if version is not None and version.strip() not in ("", *STRICT_VERSIONS):
         raise A2AVersionNotSupported(version=version[:_MAX_QUOTED_LENGTH], supported=", ".join(STRICT_VERSIONS))
     strict = version is not None
@@ -78,17 +78,17 @@ def _normalize(
     params["message"] = message
     params["metadata"] = _optional_object(params.get("metadata"), "params.metadata")
     text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else _join_texts(parts)
-    # A character is at most four bytes: only a text near the limit is worth encoding to be counted.
+    # A character is at most four bytes, so only texts near the limit are encoded to be measured.
     if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
         raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
     return SendRequest(
         rpc_id=rpc_id,
         params=params,
         message=message,
-        message_id=_parse_client_id(message, "messageId", limits, needed=strict),
+        message_id=_parse_client_id(message, "messageId", limits, required=strict),
         text=text,
         intent=_parse_intent(metadata),
-        context_id=_parse_client_id(message, "contextId", limits, needed=False),
+        context_id=_parse_client_id(message, "contextId", limits, required=False),
     )
 
 
@@ -114,9 +114,9 @@ def _normalize_role(role: Any, strict: bool) -> str:
     return str(role)
 
 
-def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, needed: bool) -> str | None:
+def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, required: bool) -> str | None:
     value = message.get(name)
-    if value in (None, "") and not needed:
+    if value in (None, "") and not required:
         message.pop(name, None)
         return None
     if not isinstance(value, str) or not is_valid_client_id(value, limits.id_length):
@@ -140,14 +140,14 @@ def _normalize_parts(message: dict[str, Any], strict: bool, limits: Limits) -> l
         raise InvalidMessage(reason="params.message.parts must be a list with at least one part")
     if len(parts) > limits.parts:
         raise InvalidMessage(reason=f"there are {len(parts)} parts; at most {limits.parts} are taken")
-    regular = [_normalize_part(part, strict) for part in parts]
-    if len(regular) > limits.attachments and sum(part["kind"] == "file" for part in regular) > limits.attachments:
+    normalized = [_normalize_part(part, strict) for part in parts]
+    if len(normalized) > limits.attachments and sum(part["kind"] == "file" for part in normalized) > limits.attachments:
         raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest with another message")
-    return regular
+    return normalized
 
 
 def _normalize_part(part: Any, strict: bool) -> dict[str, Any]:
-    """One part with `kind`; older clients write `type`."""
+    """Return the part with its `kind`; older clients write `type`."""
     if not isinstance(part, dict):
         raise InvalidMessage(reason="each part must be an object")
     kind = part.get("kind") if strict else part.get("kind", part.get("type"))
@@ -155,20 +155,21 @@ def _normalize_part(part: Any, strict: bool) -> dict[str, Any]:
         kind = "text"
     if kind not in _PART_KINDS:
         raise InvalidMessage(reason=f"a part's kind must be one of {', '.join(_PART_KINDS)}")
-    wanted: type | tuple[type, ...] = str if kind == "text" else (dict, list) if kind == "data" else dict
-    if not isinstance(part.get(kind), wanted):
+    expected_type: type | tuple[type, ...] = str if kind == "text" else (dict, list) if kind == "data" else dict
+    if not isinstance(part.get(kind), expected_type):
         raise InvalidMessage(reason=f"a {kind} part must hold its content under {kind!r}")
-    regular: dict[str, Any] = {"kind": kind}
-    regular.update(part)
-    regular.pop("type", None)
-    regular["kind"] = kind
-    return regular
+    normalized: dict[str, Any] = {"kind": kind}
+    normalized.update(part)
+    normalized.pop("type", None)
+    normalized["kind"] = kind
+    return normalized
 
 
 def queued_response(rpc_id: str | int | None, *, activity_id: str, context_id: str, at: str) -> dict[str, Any]:
-    """What a sender to a polling agent is told: a submitted A2A task, and beside it the keys that older clients read.
+    """Build the response for a message to a polling agent: a submitted A2A task plus the members that older clients
+    read.
 
-    (The older shape alone is no JSON-RPC answer: A2A clients raise on it.)"""
+    The older shape alone is not a valid JSON-RPC response; A2A clients raise on it."""
     return {
         "jsonrpc": "2.0",
         "id": rpc_id,
@@ -186,14 +187,15 @@ def queued_response(rpc_id: str | int | None, *, activity_id: str, context_id: s
 
 
 def task_response(rpc_id: str | int | None, task: dict[str, Any], *, is_settled: bool) -> dict[str, Any]:
-    """What who delegates by a message is told: the task and, until it has ended, the keys that older clients read."""
-    answer = {"jsonrpc": "2.0", "id": rpc_id, "result": task}
+    """Build the response for a message that delegates: the task and, until it has ended, the members that older
+    clients read."""
+    response = {"jsonrpc": "2.0", "id": rpc_id, "result": task}
     if is_settled:
-        return answer
-    return {**answer, "status": "queued", "delivery_mode": "poll", "method": SEND_METHOD, "activity_id": task["id"]}
+        return response
+    return {**response, "status": "queued", "delivery_mode": "poll", "method": SEND_METHOD, "activity_id": task["id"]}
 
 
 def rpc_error_response(rpc_id: str | int | None, code: int, text: str, reason: str) -> dict[str, Any]:
-    """A JSON-RPC refusal; `reason` is Molecule's own code for it, as A2A carries such things."""
+    """Build a JSON-RPC error response. `reason`: Molecule's error code, sent as A2A's ErrorInfo."""
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason.upper(), "domain": "molecule"}
     return {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": text, "data": [info]}}

@@ -1,6 +1,6 @@
-"""What an A2A agent says with its answer to `message/send`, wrapped by JSON-RPC, by A2A 0.3 or 1.0, or by nothing.
+"""Reads an A2A agent's response to `message/send`: wrapped by JSON-RPC, by A2A 0.3 or 1.0, or bare.
 
-Above: `messages/delivery/push_policy.py`, which judges it; the verbs, which show it.
+Called by `messages/delivery/push_policy.py`, which classifies the response, and by the tool runners, which show it.
 """
 
 from typing import Any
@@ -10,13 +10,14 @@ import msgspec
 from molecule_core.common.text import single_line
 
 _MAX_FILE_NAME_LENGTH = 200
-# Members of a message or a task of its own, each an object or a list. (`"status": "ok"` is a word beside the message.)
+# Members of a bare message or task, each an object or a list. (In `"status": "ok"` the value is a string next to the
+# message.)
 _MESSAGE_MEMBERS = ("parts", "status", "artifacts")
 _CONTENT_TYPES: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
 
 
 def unwrap_result(value: Any) -> Any:
-    """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
+    """Return the result inside the JSON-RPC response and inside A2A 1.0's wrapper, if there is one."""
     result = get_member(value, "result", value)
     if any(isinstance(get_member(result, name), dict | list) for name in _MESSAGE_MEMBERS):
         return result
@@ -25,7 +26,7 @@ def unwrap_result(value: Any) -> Any:
 
 
 def task_state_of(result: Any) -> str | None:
-    """The state of the task that it is, as A2A 0.3 spells it; None if it is none."""
+    """Return the task's state as A2A 0.3 spells it, or None if the result is not a task."""
     state = get_member(get_member(result, "status"), "state")
     if not isinstance(state, str):
         return None
@@ -34,41 +35,41 @@ def task_state_of(result: Any) -> str | None:
 
 
 def message_parts(result: Any) -> list[dict[str, Any]]:
-    """All that it says, as parts of messages of Molecule: a message, what a task says, what it made."""
+    """Return all content as Molecule message parts: of the message, the task's status message and its artifacts."""
     holders = [result, get_member(get_member(result, "status"), "message"), *_as_list(get_member(result, "artifacts"))]
     return [part for holder in holders for part in _valid_parts(holder)]
 
 
 def _valid_parts(holder: Any) -> list[dict[str, Any]]:
-    """Its parts as messages of Molecule have them; what is none is left out."""
+    """Return the holder's parts as Molecule message parts, without invalid ones."""
     found = []
     for part in _as_list(get_member(holder, "parts")):
-        named = [each for each in (get_member(part, "kind"), get_member(part, "type")) if each is not None]
-        if not all(isinstance(each, str) for each in named):
+        kinds = [each for each in (get_member(part, "kind"), get_member(part, "type")) if each is not None]
+        if not all(isinstance(each, str) for each in kinds):
             continue
-        # A word of another protocol ("output_text") says less than what the part holds.
+        # A kind of another protocol ("output_text") is less reliable than the member that the part has.
         kind = next(
-            (each for each in (*named, *(n for n in _CONTENT_TYPES if get_member(part, n))) if each in _CONTENT_TYPES),
+            (each for each in (*kinds, *(n for n in _CONTENT_TYPES if get_member(part, n))) if each in _CONTENT_TYPES),
             None,
         )
         if kind is not None and isinstance(get_member(part, kind), _CONTENT_TYPES[kind]) and part[kind]:
-            found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
+            found.append({"kind": kind, **{name: item for name, item in part.items() if name not in ("kind", "type")}})
     return found
 
 
 def part_as_text(part: dict[str, Any]) -> str:
-    """A part, where only text can be shown: data as JSON, a file by its name or else where it is."""
+    """Return a part as plain text: data as JSON, a file as its name or else its address."""
     if part["kind"] == "text":
         return str(part["text"])
     if part["kind"] == "data":
         return msgspec.json.encode(part["data"]).decode()
-    named = [part["file"].get(name) for name in ("name", "uri")]
-    found = next((each for each in named if isinstance(each, str)), "without a name")
-    return f"[file {single_line(found, _MAX_FILE_NAME_LENGTH)}]"
+    candidates = [part["file"].get(name) for name in ("name", "uri")]
+    label = next((each for each in candidates if isinstance(each, str)), "without a name")
+    return f"[file {single_line(label, _MAX_FILE_NAME_LENGTH)}]"
 
 
 def get_member(value: Any, name: str, default: Any = None) -> Any:
-    """A member of an object; the default for everything else."""
+    """Return the member of an object, or the default for any other value."""
     return value.get(name, default) if isinstance(value, dict) else default
 
 

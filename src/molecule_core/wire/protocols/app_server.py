@@ -1,6 +1,5 @@
-"""The dialect of app-servers, as clients of `GET /threads/ws` read and write it: threads, turns, items, requests.
-
-Above: its edge. Below: nothing. Names are in camelCase, since the dialect's are.
+"""Messages of the app-server protocol on `GET /threads/ws`: threads, turns, items, requests. Member names are
+camelCase, as in the protocol.
 """
 
 from typing import Any, Literal
@@ -11,11 +10,11 @@ from molecule_core.wire.schemas.thread_log import Author, MailType, Provenance
 
 
 class _CamelCaseStruct(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A value of the dialect."""
+    """Base of structs with camelCase members."""
 
 
 class _ItemBase(_CamelCaseStruct, frozen=True, kw_only=True, tag_field="type"):
-    """Something that happened in a turn. `id` is the same when it starts and when it ends."""
+    """Base of turn items. `id` is the same when the item starts and when it completes."""
 
     id: str
 
@@ -24,14 +23,14 @@ class _ItemBase(_CamelCaseStruct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class AppThreadStatus(_CamelCaseStruct, frozen=True):
-    """How a thread stands. `notLoaded`: it is closed; `systemError`: its last turn failed."""
+    """Status of a thread. `notLoaded`: closed; `systemError`: its last turn failed."""
 
     type: Literal["notLoaded", "idle", "systemError", "active"]
     active_flags: list[str] | UnsetType = UNSET
 
 
 class AppBaseInstructions(_CamelCaseStruct, frozen=True):
-    """The base instructions in force, without their text."""
+    """Base instructions in force, without their text."""
 
     version: int
     sha256: str
@@ -40,7 +39,7 @@ class AppBaseInstructions(_CamelCaseStruct, frozen=True):
 
 
 class AppTurn(_CamelCaseStruct, frozen=True):
-    """A turn. `final`: its last answer; `items` are told one by one, and are in it only in thread/read."""
+    """A turn. `final`: its last answer; `items` are sent as notifications and are set only in thread/read."""
 
     id: str | None
     status: Literal["inProgress", "completed", "failed", "interrupted"]
@@ -50,8 +49,7 @@ class AppTurn(_CamelCaseStruct, frozen=True):
 
 
 class AppThread(_CamelCaseStruct, frozen=True):
-    """A thread in full. Times are seconds since 1970. `agentPath`: root, root/task_a; `callId`: of the call that
-    made it."""
+    """A thread in full. Times are Unix seconds. `agentPath`: root, root/task_a; `callId`: the call that spawned it."""
 
     id: str
     root_thread_id: str
@@ -86,20 +84,20 @@ class UserTextPart(Struct, frozen=True, tag_field="type", tag="text"):
 
 
 class ToolOutputText(Struct, frozen=True, tag_field="type", tag="inputText"):
-    """Text of a tool."""
+    """Text that a tool returned."""
 
     text: str
 
 
 class UserItem(_ItemBase, frozen=True, tag="userMessage"):
-    """What the user says."""
+    """A message of the user."""
 
     content: list[UserTextPart]
     author: Author
 
 
 class PeerItem(_ItemBase, frozen=True, tag="peerMessage"):
-    """What another agent says: data, never the user's word."""
+    """A message of another agent. It is data, never input of the user."""
 
     text: str
     author: str
@@ -110,27 +108,27 @@ class PeerItem(_ItemBase, frozen=True, tag="peerMessage"):
 
 
 class AgentItem(_ItemBase, frozen=True, tag="agentMessage"):
-    """What the model says."""
+    """A message of the model."""
 
     text: str
 
 
 class ReasoningItem(_ItemBase, frozen=True, tag="reasoning"):
-    """What the model thinks."""
+    """Reasoning of the model."""
 
     summary: list[str]
     content: list[str] = []
 
 
 class ContextNoteItem(_ItemBase, frozen=True, tag="contextNote"):
-    """Something the model is told once."""
+    """A note that is added once to the model's context."""
 
     text: str
     origin: str
 
 
 class CompactionItem(_ItemBase, frozen=True, tag="contextCompaction"):
-    """The model sees a summary in place of all up to an ordinal."""
+    """A summary that replaces all entries up to an ordinal in the model's context."""
 
     summary: str
     upto: int
@@ -138,7 +136,7 @@ class CompactionItem(_ItemBase, frozen=True, tag="contextCompaction"):
 
 
 class ToolCallItem(_ItemBase, frozen=True, tag="dynamicToolCall"):
-    """The model calls a tool, and what came of it."""
+    """A tool call of the model, with its result."""
 
     tool: str
     arguments: Any
@@ -150,14 +148,14 @@ class ToolCallItem(_ItemBase, frozen=True, tag="dynamicToolCall"):
 
 
 class CollabAgentState(_CamelCaseStruct, frozen=True):
-    """How an agent stood when a call ended."""
+    """State of an agent when a call ended."""
 
     status: Literal["pendingInit", "running", "interrupted", "completed", "errored", "shutdown", "notFound"]
     message: str | None
 
 
 class CollabAgentRef(_CamelCaseStruct, frozen=True):
-    """An agent that a call was about. `outcome`: of a wait."""
+    """An agent that a call refers to. `outcome`: set by waits."""
 
     thread_id: str
     agent_path: str
@@ -167,8 +165,10 @@ class CollabAgentRef(_CamelCaseStruct, frozen=True):
 
 
 class CollabCallItem(_ItemBase, frozen=True, tag="collabAgentToolCall"):
-    """A call of a collaboration tool. Of a wait that has ended, `receiverThreadIds` and `agentsStates` name those that
-    have ended. Beyond the dialect: `receiverAgents` names all of them, `timedOut` and `reason` say how it ended."""
+    """A call of a collaboration tool.
+
+    For a completed wait, `receiverThreadIds` and `agentsStates` hold the agents that have ended. Members beyond the
+    protocol: `receiverAgents` holds all agents, `timedOut` and `reason` say how the wait ended."""
 
     tool: Literal[
         "spawnAgent",
@@ -194,18 +194,18 @@ class CollabCallItem(_ItemBase, frozen=True, tag="collabAgentToolCall"):
     reason: str | UnsetType | None = UNSET
 
 
-# -- what goes over the line -------------------------------------------------------------------------------------------
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 
 class AppServerResponse(Struct, frozen=True):
-    """The answer to a request."""
+    """The response to a request."""
 
     id: int | str | None
     result: Any
 
 
 class AppServerErrorBody(Struct, frozen=True):
-    """Why not. `message` says what to do; `data`: the refusal as REST gives it."""
+    """An error. `message` says what to do; `data`: the error body of the REST API."""
 
     code: int
     message: str
@@ -213,14 +213,14 @@ class AppServerErrorBody(Struct, frozen=True):
 
 
 class AppServerErrorResponse(Struct, frozen=True):
-    """A request that was refused. `id` is null if it could not be read."""
+    """The response to a rejected request. `id` is null if it could not be read."""
 
     id: int | str | None
     error: AppServerErrorBody
 
 
 class AppServerRequest(Struct, frozen=True):
-    """What the server asks its client."""
+    """A request from the server to its client."""
 
     id: str
     method: str
@@ -228,8 +228,10 @@ class AppServerRequest(Struct, frozen=True):
 
 
 class ApprovalParams(_CamelCaseStruct, frozen=True):
-    """Leave that a workspace of a followed tree asks a person for. Answer with `{decision: accept | decline, note?}`;
-    `threadId`: the thread that waits for it, if it says so; `rootThreadIds`: the followed trees that it stands in."""
+    """An approval request of a workspace in a followed tree. Answer with `{decision: accept | decline, note?}`.
+
+    `threadId`: the thread that waits for the decision, if known; `rootThreadIds`: the followed trees that it belongs
+    to."""
 
     thread_id: str | None
     root_thread_ids: list[str]
@@ -247,22 +249,21 @@ class ApprovalParams(_CamelCaseStruct, frozen=True):
 
 
 class AppServerNotification(Struct, frozen=True):
-    """What happened. `params.cursor`: with it, `initialize` goes on behind this."""
+    """A notification. `params.cursor`: pass it to `initialize` to resume after this notification."""
 
     method: str
     params: dict[str, Any]
 
 
-# -- what clients ask --------------------------------------------------------------------------------------------------
+# -- client requests ---------------------------------------------------------------------------------------------------
 
 
 class _ParamsBase(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a method takes. A member that is null is as if it were not there; one that is not known is refused, since
-    nothing is accepted and then ignored."""
+    """Base of method parameters. Null members count as absent; unknown members are rejected rather than ignored."""
 
 
 class InitializeParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who the client is. `cursor`: of the last notification it has heard; `threads`: whose trees it follows."""
+    """Introduction of the client. `cursor`: of the last notification it received; `threads`: whose trees it follows."""
 
     client_info: dict[str, Any] = {}
     capabilities: dict[str, Any] = {}
@@ -277,7 +278,7 @@ class ThreadParams(_ParamsBase, frozen=True):
 
 
 class _ThreadSetupParams(_ParamsBase, frozen=True):
-    """What a thread works with."""
+    """Settings of a thread."""
 
     base_instructions: str | None = None
     developer_instructions: str | None = None
@@ -289,7 +290,7 @@ class _ThreadSetupParams(_ParamsBase, frozen=True):
 
 
 class ThreadStartParams(_ThreadSetupParams, frozen=True):
-    """A new thread; a person names the workspace whose it is."""
+    """A new thread. A person must name the workspace that owns it."""
 
     workspace_id: str | None = None
     nickname: str | None = None
@@ -298,13 +299,13 @@ class ThreadStartParams(_ThreadSetupParams, frozen=True):
 
 
 class ThreadResumeParams(_ThreadSetupParams, frozen=True, kw_only=True):
-    """A thread to take up again, and what is to be otherwise."""
+    """A thread to resume, and the settings to change."""
 
     thread_id: str
 
 
 class ThreadForkParams(_ThreadSetupParams, frozen=True, kw_only=True):
-    """A thread to go on from. `position`: the last ordinal of its log that the new one sees."""
+    """A thread to fork. `position`: the last ordinal of its log that the fork sees."""
 
     thread_id: str
     position: int | None = None
@@ -313,7 +314,7 @@ class ThreadForkParams(_ThreadSetupParams, frozen=True, kw_only=True):
 
 
 class ThreadListParams(_ParamsBase, frozen=True):
-    """Threads of a workspace. `cursor`: `nextCursor` of the page before."""
+    """A query for threads of a workspace. `cursor`: `nextCursor` of the previous page."""
 
     workspace_id: str | None = None
     cursor: str | None = None
@@ -324,7 +325,7 @@ class ThreadListParams(_ParamsBase, frozen=True):
 
 
 class ThreadReadParams(_ParamsBase, frozen=True):
-    """A thread; with `includeTurns`, what happened behind the ordinal `after` of its log, one page of it."""
+    """A thread to read. With `includeTurns`: one page of turns after the ordinal `after` of its log."""
 
     thread_id: str
     include_turns: bool = False
@@ -333,7 +334,7 @@ class ThreadReadParams(_ParamsBase, frozen=True):
 
 
 class TurnStartParams(_ParamsBase, frozen=True):
-    """Input. `clientUserMessageId`: the same again is taken once."""
+    """Input for a thread. `clientUserMessageId`: idempotency key of the input."""
 
     thread_id: str
     input: str | list[Any]
@@ -341,7 +342,7 @@ class TurnStartParams(_ParamsBase, frozen=True):
 
 
 class TurnSteerParams(_ParamsBase, frozen=True):
-    """Input for the turn that runs."""
+    """Input for the running turn."""
 
     thread_id: str
     expected_turn_id: str
@@ -350,7 +351,7 @@ class TurnSteerParams(_ParamsBase, frozen=True):
 
 
 class TurnInterruptParams(_ParamsBase, frozen=True):
-    """The turn to stop."""
+    """The turn to interrupt. `descendants`: the action for the threads below."""
 
     thread_id: str
     turn_id: str
@@ -358,7 +359,7 @@ class TurnInterruptParams(_ParamsBase, frozen=True):
 
 
 class ThreadCloseParams(_ParamsBase, frozen=True):
-    """The thread to close, and what becomes of those below it."""
+    """The thread to close. `descendants`: the action for the threads below."""
 
     thread_id: str
     descendants: str | None = None

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, as far as our dispatchers need it: error codes, what an id is, a refusal."""
+"""The parts of JSON-RPC 2.0 that the dispatchers share: error codes, valid ids, error responses."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ INTERNAL_ERROR = -32603
 
 JsonRpcMessage = dict[str, Any]
 
-# The largest whole number that every JSON reader understands: an id beyond it could not be told back exactly.
+# The largest integer that every JSON reader represents exactly: a larger id could not be echoed unchanged.
 _MAX_ID = 1 << 53
 
 
 class RpcError(Exception):
-    """A request that is answered with an error of JSON-RPC."""
+    """A request that is answered with a JSON-RPC error."""
 
     def __init__(self, code: int, text: str, data: Any = None) -> None:
         self.code = code
@@ -24,7 +24,7 @@ class RpcError(Exception):
         super().__init__(text)
 
     def to_response(self, id_: str | int | None) -> JsonRpcMessage:
-        """The answer to the request of this id."""
+        """Return the error response for the request with this id."""
         error: JsonRpcMessage = {"code": self.code, "message": self.text}
         if self.data is not None:
             error["data"] = self.data
@@ -32,7 +32,7 @@ class RpcError(Exception):
 
 
 def valid_id(value: object) -> str | int | None:
-    """An id, or a token, that can be told back; None if it is none."""
+    """Return an id or token that can be echoed, or None if the value is not one."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_ID:
@@ -41,5 +41,5 @@ def valid_id(value: object) -> str | int | None:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """An object, or an empty one in the place of anything else."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}

@@ -1,6 +1,6 @@
-"""JSON from strangers: one value in UTF-8 that both engines can keep and every reader reads alike.
+"""Decodes untrusted JSON: one UTF-8 value that both databases can store and every reader parses alike.
 
-Refused beside broken JSON: NaN and infinities, doubled keys, lone surrogates, NUL characters, deep nesting.
+Rejected beside malformed JSON: NaN and infinities, duplicate keys, lone surrogates, NUL characters, deep nesting.
 """
 
 import json
@@ -13,10 +13,10 @@ from molecule_core.common.errors import InvalidJson, JsonTooDeep
 
 
 def decode(body: bytes, *, max_depth: int) -> Any:
-    """The value of a JSON text. Raises InvalidJson or JsonTooDeep.
+    """Decode a JSON text. Raises InvalidJson or JsonTooDeep.
 
-    The usual body costs one decode and one encode: without a backslash-u in the source, a key that stands twice is
-    the only thing that makes a colon vanish between the two."""
+    Most bodies cost one decode and one encode: without a `\\u` escape in the source, only a duplicate key makes a
+    colon disappear between the two."""
     try:
         value = msgspec.json.decode(body)
     except RecursionError:  # control: deep-json
@@ -39,7 +39,9 @@ def _decode_error_text(error: Exception, body: bytes) -> str:
 
 
 def _has_lone_surrogate(body: bytes) -> bool:
-    """Whether a lone surrogate is all that is wrong: the decoder takes one at the end of a text for a text cut off."""
+    """Return whether a lone surrogate is the only error.
+
+    The decoder reports one at the end of a text as a truncated text."""
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -50,7 +52,7 @@ def _has_lone_surrogate(body: bytes) -> bool:
 
 
 def _is_deeper_than(value: Any, limit: int) -> bool:
-    """Walks level by level, so that depth costs no stack."""
+    """Return whether the nesting exceeds the limit. Breadth first, so that deep values do not use up the stack."""
     level = [value]
     for _ in range(limit):
         level = [inner for each in level for inner in _children(each)]
@@ -66,7 +68,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _check_strictly(body: bytes) -> None:
-    """The slow road, for bodies with escapes or a missing colon: tells doubled keys and NUL characters exactly."""
+    """Reject duplicate keys and NUL characters. Slower and exact; only for bodies with escapes or a missing colon."""
     value = json.loads(body, object_pairs_hook=_reject_duplicate_keys)
     level = [value]
     while level:

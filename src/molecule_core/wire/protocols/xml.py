@@ -1,10 +1,8 @@
-"""The one place where XML is written: what stands around a message that a model reads as text.
+"""Renders the XML around a message that a model reads as text. The only module that writes XML.
 
-Whatever a body, a name or a card holds, the result parses to exactly one `<instructions>` and one `<body>`, and read as
-plain text neither `<instructions` nor `</body` stands in it a second time. A naive builder breaks on most hostile
-texts, and escaping alone on two of five: control characters, lone surrogates and carriage returns need more.
-
-Above: `envelope`, the agent's words. Below: nothing.
+For any body, name or agent card the result parses to exactly one `<instructions>` and one `<body>`, and as plain
+text it contains neither `<instructions` nor `</body` a second time. Escaping alone does not ensure this: control
+characters, lone surrogates and carriage returns need their own treatment.
 """
 
 import re
@@ -15,28 +13,29 @@ CHANNEL_ATTRIBUTES = (
     *("user_name", "method", "intent", "activity_id", "ts", "attempt", "reply_tool", "reply_handle", "pushes"),
     *("redelivered", "attachments", "delegation_id", "approval_id", "revision", "action_hash"),
 )
-"""The attributes that a `<channel>` may have, in their order. `source` is never ours to write: the host adds it."""
+"""The attributes that a `<channel>` may have, in order. `source` is not among them: the host adds it."""
 
 REPLACEMENT_CHARACTER = "\ufffd"
-# All that XML 1.0 has no way to write: control characters, surrogates, two that are none. (Told the other way round, by
-# what it can write, the expression takes a hundred times as long to compile.)
+# All that XML 1.0 cannot represent: control characters, surrogates, two noncharacters. (As a negated set of the allowed
+# characters the expression takes a hundred times as long to compile.)
 _ILLEGAL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# What a model may take for `<`: legal text, which a numeric reference carries without looking like a tag.
+# Characters that a model may read as `<`. A numeric reference carries them without looking like a tag.
 _LOOKALIKES = re.compile("[\uff1c\ufe64\u2039\u276e\u3008\u27e8\u2329]")
 _WHITESPACE_REFERENCES = {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;", '"': "&quot;"}
 _ATTRIBUTE_WHITESPACE = re.compile('[\t\n\r"]')
 
 
 def replace_illegal(text: str) -> str:
-    """A text that XML can carry, and that comes out of a parser as it went in: what is illegal becomes U+FFFD, every
-    end of a line one `\\n`."""
+    """Replace illegal characters by U+FFFD and line ends by `\\n`.
+
+    The result is unchanged by an XML parser."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _ILLEGAL_CHARACTERS.sub(REPLACEMENT_CHARACTER, text)  # control: illegal-characters
 
 
 def escape_text(text: str) -> str:
-    """A text as the content of an element."""
+    """Escape a text for use as element content."""
     text = (
         replace_illegal(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     )  # control: text-escaping
@@ -44,7 +43,9 @@ def escape_text(text: str) -> str:
 
 
 def quote_attribute(value: str) -> str:
-    """A text as the value of an attribute, with its quotes: blanks that a parser would change are references."""
+    """Escape and quote a text for use as attribute value.
+
+    Whitespace that a parser would normalize becomes references."""
     plain = (
         _ILLEGAL_CHARACTERS.sub(REPLACEMENT_CHARACTER, value)
         .replace("&", "&amp;")
@@ -55,25 +56,26 @@ def quote_attribute(value: str) -> str:
 
 
 def format_block(instructions: str, body: str) -> str:
-    """What we send where a host writes the outer `<channel>` itself: one instructions, one body."""
+    """Render instructions and body, for hosts that write the outer `<channel>` themselves."""
     return f"<instructions>{escape_text(instructions)}</instructions>\n<body>{escape_text(body)}</body>"
 
 
 def format_channel(attributes: Mapping[str, str], instructions: str, body: str) -> str:
-    """The whole tag, for hosts that take text as it is. Raises ValueError for an attribute that is not in the list:
-    names are chosen by us, never by what somebody sent."""
+    """Render the whole `<channel>` element, for hosts that take text as it is.
+
+    Raises ValueError for an attribute outside of CHANNEL_ATTRIBUTES: names must never come from the message."""
     unknown = [name for name in attributes if name not in CHANNEL_ATTRIBUTES]
     if unknown:
         raise ValueError(f"<channel> has no attribute {unknown[0]!r}; wire/protocols/xml.py lists those it has")
-    written = "".join(
+    rendered = "".join(
         f" {name}={quote_attribute(attributes[name])}" for name in CHANNEL_ATTRIBUTES if name in attributes
     )
-    return f"<channel{written}>\n{format_block(instructions, body)}\n</channel>"
+    return f"<channel{rendered}>\n{format_block(instructions, body)}\n</channel>"
 
 
-def _numeric_reference(found: "re.Match[str]") -> str:
-    return f"&#{ord(found[0])};"
+def _numeric_reference(match: "re.Match[str]") -> str:
+    return f"&#{ord(match[0])};"
 
 
-def _whitespace_reference(found: "re.Match[str]") -> str:
-    return _WHITESPACE_REFERENCES[found[0]]
+def _whitespace_reference(match: "re.Match[str]") -> str:
+    return _WHITESPACE_REFERENCES[match[0]]

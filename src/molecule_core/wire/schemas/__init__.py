@@ -1,1 +1,1 @@
-"""Shapes of JSON that server and agents both read and write."""
+"""JSON shapes that the server, agents and clients exchange."""

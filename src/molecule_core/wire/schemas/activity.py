@@ -1,4 +1,4 @@
-"""Rows of activity and chat as every client reads them."""
+"""Rows of the activity log and the chat as clients read them."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ _MAX_NAME_BYTES = 255
 
 
 class ActivityRow(Struct):
-    """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
-    `hop` and `cause_id` tell the chain of a message that another one caused. `reminder`: it was handed out before, and
-    nobody has answered it. `instructions` says to the agent itself
-    how to answer, if it asks for that."""
+    """A row of GET /workspaces/{id}/activity. Times are RFC 3339. UNSET members are omitted.
+
+    `root_id`, `hop` and `cause_id`: position in a chain of messages that caused each other. `reminder`: delivered
+    before and still unanswered. `instructions`: how to answer, for the agent itself if it requests them."""
 
     id: str
     workspace_id: str
@@ -48,10 +48,10 @@ class ActivityRow(Struct):
 
 
 class ChatObligation(Struct, omit_defaults=True):
-    """The duty to answer a person's message: open, answered, declined (`reason`), answered_outside or overdue.
+    """The obligation to answer a person's message.
 
-    `draft`: what the agent said and did not send. `template` (id@version), `form` and `tokens`: of the instructions
-    that it came with."""
+    `state`: open, answered, declined (`reason`), answered_outside or overdue. `draft`: output of the agent that it
+    did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the message."""
 
     state: str
     due_at: str | None = None
@@ -63,10 +63,12 @@ class ChatObligation(Struct, omit_defaults=True):
 
 
 class ChatMessage(Struct, omit_defaults=True):
-    """One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the messageId
-    that the person's client chose. `delivery` tells how far a person's message has come (stored, handed_over, acked,
-    dead), `trouble` why it is dead, `obligation` whether it was answered. `options`: what an agent's question lets
-    choose; `option_of`: the question that a person's message answers, with its `option` of this number."""
+    """A message of the chat between a workspace and its users.
+
+    `role`: `user` or `agent`; `client_id`: the messageId that the person's client chose. `delivery`: progress of a
+    person's message (stored, handed_over, acked, dead); `trouble`: why it is dead; `obligation`: whether it was
+    answered. `options`: the choices of an agent's question; `option_of`: the question that a person's message
+    answers, with the number of the chosen `option`."""
 
     id: str
     role: str
@@ -85,7 +87,7 @@ class ChatMessage(Struct, omit_defaults=True):
 
 
 class MailSender(Struct):
-    """Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas."""
+    """A sender of waiting messages: a workspace, or a person on the canvas (empty id)."""
 
     workspace_id: str
     name: str
@@ -93,7 +95,7 @@ class MailSender(Struct):
 
 
 class WaitingMail(Struct):
-    """What waits in an inbox, without any of its words. `more`: there is more than was counted."""
+    """Summary of the messages that wait in an inbox, without their text. `more`: there are more than were counted."""
 
     workspace_id: str
     name: str
@@ -104,15 +106,16 @@ class WaitingMail(Struct):
 
 
 class ChatPage(Struct):
-    """A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for."""
+    """A page of chat, oldest first. `reached_end`: there are no more messages in the requested direction."""
 
     messages: list[ChatMessage]
     reached_end: bool
 
 
 def attachments_of(parts: list[Any]) -> list[dict[str, Any]]:
-    """The files among the parts of a message: `{kind, uri, name, mime_type, size}`, each only if known. Names are fit
-    to be shown, whoever wrote them."""
+    """List the files among the parts of a message as `{kind, uri, name, mime_type, size}`, unknown members omitted.
+
+    Names are sanitized for display."""
     found = []
     for part in parts:
         file = part.get("file") if isinstance(part, dict) and part.get("kind") == "file" else None
@@ -137,5 +140,5 @@ def _size_or_none(value: Any) -> int | None:
 
 
 def display_file_name(value: Any) -> str | None:
-    """The name of a file as it may be shown, whoever wrote it; None if it is no text."""
+    """Return a file name sanitized for display, or None if it is not a string."""
     return sanitize_file_name(value, _MAX_NAME_BYTES) if isinstance(value, str) else None

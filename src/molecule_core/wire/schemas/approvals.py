@@ -1,4 +1,4 @@
-"""Approvals as clients read them: one shape in answers, lists, events and snapshots."""
+"""Approvals as clients read them: one shape for responses, lists, events and snapshots."""
 
 from typing import Annotated, Any
 
@@ -7,7 +7,7 @@ from msgspec import Meta, Raw, Struct
 
 
 class Party(Struct, frozen=True):
-    """Somebody who has a part in an approval. `kind`: person, workspace, rule, clock, server, requester or none."""
+    """A party of an approval. `kind`: person, workspace, rule, clock, server, requester or none."""
 
     kind: str
     id: str
@@ -15,7 +15,7 @@ class Party(Struct, frozen=True):
 
 
 class CurrentApprover(Struct, frozen=True):
-    """Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended)."""
+    """The party whose turn it is. `kind`: workspace, person, requester (has to answer a question) or none (ended)."""
 
     kind: str
     workspace_id: str | None
@@ -23,8 +23,10 @@ class CurrentApprover(Struct, frozen=True):
 
 
 class ApprovalHistoryEntry(Struct, frozen=True):
-    """Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
-    approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said."""
+    """An entry in the history of an approval.
+
+    `what`: requested, asked, escalated, info_requested, answered, edited, approved, denied, expired, withdrawn or
+    used. `why`: the server's reason; `note`: the comment of `by`."""
 
     at: str
     what: str
@@ -35,7 +37,7 @@ class ApprovalHistoryEntry(Struct, frozen=True):
 
 
 class DecidedBy(Struct, frozen=True):
-    """Who decided. `session`: a short name of the credential it was done with."""
+    """The party that decided. `session`: a short name of the credential that was used."""
 
     kind: str
     id: str
@@ -44,7 +46,7 @@ class DecidedBy(Struct, frozen=True):
 
 
 class ApprovalDecision(Struct, frozen=True):
-    """The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed."""
+    """A decision. `decision`: approve or deny; `edited`: the details differ from the proposed ones."""
 
     decision: str
     by: DecidedBy
@@ -56,17 +58,18 @@ class ApprovalDecision(Struct, frozen=True):
 
 
 class PolicyReason(Struct, frozen=True):
-    """Why it is asked, or went as it did. `kind`: rule, authority or deadline."""
+    """Why an approval is needed or how it was resolved. `kind`: rule, authority or deadline."""
 
     kind: str
     text: str
 
 
 class ApprovalItem(Struct, frozen=True, kw_only=True):
-    """An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
-    `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if somebody has
-    edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
-    `thread_id`: the thread that waits for it."""
+    """An approval. Times are RFC 3339 in UTC.
+
+    `revision` rises when the content to decide about changes; `seq` counts all changes and is the `rev` of its
+    events. `details`: the details in force, which are `edited` if set, else `proposed`. `message_id`: the activity
+    that asked the current holder. `thread_id`: the thread that waits for it."""
 
     approval_id: str
     workspace_id: str
@@ -100,14 +103,14 @@ class ApprovalItem(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalPage(Struct, frozen=True):
-    """Approvals. `reached_end`: there is none behind them."""
+    """A page of approvals. `reached_end`: there are no more."""
 
     approvals: list[ApprovalItem]
     reached_end: bool
 
 
 class UseApprovalResponse(Struct, frozen=True):
-    """An approval is used, by whoever reads this and nobody else."""
+    """Confirmation that the approval is used. Only one caller ever gets it for an approval."""
 
     approval_id: str
     used_at: str
@@ -118,9 +121,10 @@ ActionPattern = Annotated[str, Meta(min_length=1)]
 
 
 class ApprovalRule(Struct, frozen=True, omit_defaults=True):
-    """Actions that need an approval: those whose name fits the pattern (`*` is any text; the server's own tools are
-    called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as long as
-    none like it was approved and used."""
+    """Actions that need an approval: those whose name matches the pattern (`*` matches any text).
+
+    The server's own tools are named `tool:<name>`. `cost_above`: only if the cost is higher or unknown;
+    `first_time`: only until one like it was approved and used."""
 
     action: ActionPattern
     cost_above: Cost | None = None
@@ -129,8 +133,10 @@ class ApprovalRule(Struct, frozen=True, omit_defaults=True):
 
 
 class AuthorityGrant(Struct, frozen=True, omit_defaults=True, rename={"since": "from"}):
-    """Actions that a workspace approves by itself for those below it: those whose name fits the pattern, up to a cost,
-    within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to decide."""
+    """Actions that a workspace may approve by itself for workspaces below it.
+
+    Covers names that match the pattern, up to a cost and within a period (`from`, `until`: RFC 3339). Matching
+    actions outside of these bounds must be decided above."""
 
     action: ActionPattern
     cost_up_to: Cost | None = None
@@ -139,24 +145,24 @@ class AuthorityGrant(Struct, frozen=True, omit_defaults=True, rename={"since": "
 
 
 class ApprovalRuleSet(Struct, frozen=True):
-    """What a workspace needs leave for."""
+    """The approval rules of a workspace."""
 
     rules: list[ApprovalRule]
 
 
 class ApprovalAuthority(Struct, frozen=True):
-    """What a workspace decides by itself."""
+    """The approval authority of a workspace."""
 
     grants: list[AuthorityGrant]
 
 
 class PoliciesUpdatedPayload(Struct, frozen=True):
-    """What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now."""
+    """The approval rules or grants of a workspace were set. The members count them."""
 
     rules: int
     grants: int
 
 
 def approval_as_dict(item: ApprovalItem) -> Any:
-    """An approval as plain data, for a refusal that shows it."""
+    """Convert an approval to plain data, for an error response that includes it."""
     return msgspec.json.decode(msgspec.json.encode(item))

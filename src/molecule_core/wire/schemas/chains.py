@@ -1,11 +1,12 @@
-"""Chains of messages as clients read them."""
+"""Message chains as clients read them."""
 
 from msgspec import Struct
 
 
 class ChainRow(Struct):
-    """A chain that ran into a limit. `state`: frozen, released or ended; `most_hops` and `most_messages`: how far it
-    may go now. Times are RFC 3339."""
+    """A chain that reached a limit. Times are RFC 3339.
+
+    `state`: frozen, released or ended; `most_hops` and `most_messages`: the limits that apply now."""
 
     root_id: str
     workspace_id: str
@@ -24,14 +25,14 @@ class ChainRow(Struct):
 
 
 class ChainPage(Struct):
-    """Chains, newest first. `reached_end`: there are no older ones."""
+    """A page of chains, newest first. `reached_end`: there are no older ones."""
 
     chains: list[ChainRow]
     reached_end: bool
 
 
 class ChainMessageRow(Struct):
-    """One message of a chain; `no` is its place, 0 for the first."""
+    """A message of a chain. `no`: its position, 0 for the first."""
 
     no: int
     activity_id: str
@@ -48,7 +49,7 @@ class ChainMessageRow(Struct):
 
 
 class ChainDetail(Struct):
-    """A chain with a page of its messages, oldest first. `chain` is null if it never ran into a limit."""
+    """A chain with a page of its messages, oldest first. `chain` is null if it never reached a limit."""
 
     root_id: str
     chain: ChainRow | None

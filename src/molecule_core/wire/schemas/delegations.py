@@ -1,7 +1,7 @@
-"""Delegations as every client reads them: what their events say, and what the routes take and give.
+"""Delegations as clients read them: payloads of events, and bodies of requests and responses.
 
-Times are RFC 3339. A status is one of pending, dispatched, queued, unknown_after_send, completed, failed, cancelled;
-the phase beside it says what happens within: waiting, sending, retrying, claimed, working, ended. docs/delegations.md.
+Times are RFC 3339. Status: pending, dispatched, queued, unknown_after_send, completed, failed or cancelled. Phase,
+which refines it: waiting, sending, retrying, claimed, working or ended. See docs/delegations.md.
 """
 
 from msgspec import Struct
@@ -12,9 +12,10 @@ from molecule_core.wire.schemas.activity import ChatMessage
 
 
 class DelegationSentPayload(Struct, frozen=True, omit_defaults=True):
-    """A workspace gave work to another one. `seq`: the place of its own row in its log; `task_preview`: at most 100
-    bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one that is
-    tried again."""
+    """A workspace delegated a task to another one.
+
+    `seq`: of the row in the source's log; `task_preview`: at most 100 bytes. `parent_id`: the delegation that this
+    one is part of; `root_id`: the top of its tree; `retry_of`: the delegation that this one retries."""
 
     delegation_id: str
     target_id: str
@@ -28,8 +29,10 @@ class DelegationSentPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class DelegationStatusPayload(Struct, frozen=True, omit_defaults=True):
-    """A delegation stands at another place now. With `current_step`, `tools_used`, `eta_hint` or `percent` it changes
-    nothing and only tells how far the work is: such an event has no `seq`, and the next one makes up for it."""
+    """The status of a delegation changed.
+
+    With `current_step`, `tools_used`, `eta_hint` or `percent` it only reports progress. Such an event has no `seq`
+    and may be lost; the next one supersedes it."""
 
     delegation_id: str
     target_id: str
@@ -45,8 +48,10 @@ class DelegationStatusPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class DelegationCompletePayload(Struct, frozen=True, omit_defaults=True):
-    """A delegation is answered. `response_preview`: at most 200 bytes; `result_id`: the row that holds all of it, in
-    the inbox of who delegated; `via`: how the answer came."""
+    """A delegation was answered.
+
+    `response_preview`: at most 200 bytes; `result_id`: the row with the full result in the inbox of the source;
+    `via`: how the answer arrived."""
 
     delegation_id: str
     target_id: str
@@ -56,8 +61,9 @@ class DelegationCompletePayload(Struct, frozen=True, omit_defaults=True):
 
 
 class DelegationFailedPayload(Struct, frozen=True):
-    """A delegation has ended without an answer, as failed or cancelled: why (`reason`, of a closed list), in what
-    words (`error`), and what to do about it (`advice`)."""
+    """A delegation failed or was cancelled.
+
+    `reason`: one of a closed list; `error`: the reason as text; `advice`: what to do about it."""
 
     delegation_id: str
     target_id: str
@@ -68,8 +74,9 @@ class DelegationFailedPayload(Struct, frozen=True):
 
 
 class DelegationRefusedPayload(Struct, frozen=True, omit_defaults=True):
-    """A guard stopped a delegation before it began: the limit (cycle, depth, children or root), how much of it is in
-    use, and what to do instead."""
+    """A delegation was rejected by a limit before it began.
+
+    `limit`: cycle, depth, children or root; `use` of `most`: the current usage; `remedy`: what to do instead."""
 
     target_id: str
     task_preview: str
@@ -80,11 +87,11 @@ class DelegationRefusedPayload(Struct, frozen=True, omit_defaults=True):
     parent_id: str | None = None
 
 
-# -- what the routes take and give -------------------------------------------------------------------------------------
+# -- requests and responses --------------------------------------------------------------------------------------------
 
 
 class DelegationProgress(Struct, frozen=True, omit_defaults=True):
-    """How far the work is, in the words of who does it: said `at` a time."""
+    """Progress of a task as reported by its agent at the time `at`."""
 
     at: str = ""
     current_step: str = ""
@@ -94,10 +101,11 @@ class DelegationProgress(Struct, frozen=True, omit_defaults=True):
 
 
 class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The receipt of a delegation. `status`: `delegated` for a new one, as the original says it, else how it stands;
-    `state`: always how it stands. `settled`: it has ended, and `result` is the answer. `delivered`: the text is
-    `here`, was handed over `before` and stands here once more, or is a message in the `inbox`. `warning`: why it will
-    hardly begin soon."""
+    """The receipt of a delegation.
+
+    `status`: `delegated` for a new one, as in the original API, else the current status; `state`: always the current
+    status. `settled`: it has ended, and `result` is the answer. `delivered`: the result is `here`, was delivered
+    `before` and is repeated here, or is a message in the `inbox`. `warning`: why it is unlikely to begin soon."""
 
     delegation_id: str
     status: str
@@ -117,7 +125,7 @@ class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordDelegationResponse(Struct, frozen=True, omit_defaults=True):
-    """The receipt of a delegation that went another way and is only noted: `status` is `recorded`."""
+    """The receipt of a delegation that was made over another channel and is only recorded. `status` is `recorded`."""
 
     delegation_id: str
     status: str
@@ -125,15 +133,17 @@ class RecordDelegationResponse(Struct, frozen=True, omit_defaults=True):
 
 
 class UpdateDelegationResponse(Struct, frozen=True):
-    """How a delegation stands behind what one of its sides said of its end. One that had ended stays as it was."""
+    """The status of a delegation after one side reported its end. A delegation that had ended before is unchanged."""
 
     delegation_id: str
     status: str
 
 
 class ReportProgressResponse(Struct, frozen=True):
-    """What became of a report of progress: `status` is always `noted`, as older agents expect it; `noted`: it is
-    shown, which it is not of what has ended; `delegation_status`: how the delegation stands."""
+    """The result of a progress report.
+
+    `status` is always `noted`, as older agents expect; `noted`: whether the progress is shown (false for a
+    delegation that has ended); `delegation_status`: its current status."""
 
     status: str
     noted: bool
@@ -141,10 +151,11 @@ class ReportProgressResponse(Struct, frozen=True):
 
 
 class DelegationItem(Struct, frozen=True, kw_only=True):
-    """A delegation in a list. `summary`: of the task; `error` and `error_detail` are the same text: older clients read
-    the second. `last_heartbeat`: the last sign of life of its work; `stuck`: there was none for too long.
-    `queue_position`: how many rows are before it in the target's inbox, while it waits there. `seq`: of the row in the
-    log of its source."""
+    """A delegation in a list.
+
+    `summary`: of the task; `error` and `error_detail` are equal, since older clients read the latter.
+    `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`: number of rows
+    ahead of it in the target's inbox while it waits there. `seq`: of the row in the source's log."""
 
     delegation_id: str
     source_id: str
@@ -180,7 +191,7 @@ class DelegationItem(Struct, frozen=True, kw_only=True):
 
 
 class DelegationTimelineEntry(Struct, frozen=True):
-    """One line of the time line of a delegation. `late`: it came after the end and has changed nothing."""
+    """An entry in the timeline of a delegation. `late`: it arrived after the end and had no effect."""
 
     at: str
     fact: str
@@ -192,14 +203,14 @@ class DelegationTimelineEntry(Struct, frozen=True):
 
 
 class TreeDurations(Struct, frozen=True):
-    """How long something waited, and how long somebody worked on it."""
+    """Seconds of waiting and of working."""
 
     waiting: float
     working: float
 
 
 class TreeTotals(Struct, frozen=True):
-    """A delegation and all below it, summed up."""
+    """Totals of a delegation and all delegations below it."""
 
     nodes: int
     open: int
@@ -209,7 +220,7 @@ class TreeTotals(Struct, frozen=True):
 
 
 class DelegationTreeNode(Struct, frozen=True, kw_only=True):
-    """A delegation in a tree. Who may read its top may read all of it."""
+    """A delegation in a tree. Read access to the root includes the whole tree."""
 
     delegation_id: str
     status: str
@@ -240,8 +251,10 @@ class DelegationTreeNode(Struct, frozen=True, kw_only=True):
 
 
 class DelegationDetail(Struct, frozen=True, kw_only=True):
-    """All about one delegation: `task` and `result` in full, the end of its time line and how many lines stand before
-    it, the tree that it is the top of, and its state as A2A calls it."""
+    """A delegation in full.
+
+    `task` and `result` are complete; `timeline` holds the newest entries and `earlier` counts the ones before;
+    `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms."""
 
     delegation: DelegationItem
     task: str
@@ -253,7 +266,7 @@ class DelegationDetail(Struct, frozen=True, kw_only=True):
 
 
 class DelegationPage(Struct, frozen=True):
-    """Delegations of an organisation, newest first; how many are open in all, and how many of those are stuck."""
+    """Delegations of an organisation, newest first, with the number of all `open` and all `stuck` ones."""
 
     delegations: list[DelegationItem]
     open: int
@@ -261,7 +274,7 @@ class DelegationPage(Struct, frozen=True):
 
 
 class DelegationStats(Struct, frozen=True):
-    """Delegations by status and by reason, and the median of seconds from begin to end."""
+    """Counts of delegations by status and by reason, and the median duration in seconds."""
 
     by_status: dict[str, int]
     by_reason: dict[str, int]
@@ -271,16 +284,15 @@ class DelegationStats(Struct, frozen=True):
 
 
 class TimelineMessage(ChatMessage, tag_field="kind", tag="message", omit_defaults=True):
-    """A line of the chat on a time line."""
+    """A chat message in a timeline."""
 
 
 class TimelineDelegation(DelegationItem, frozen=True, kw_only=True, tag_field="kind", tag="delegation"):
-    """A delegation of the workspace on its time line."""
+    """A delegation in the timeline of its workspace."""
 
 
 class TimelinePage(Struct, frozen=True):
-    """What a workspace and its users said and what it delegated, in one order, oldest first. `reached_end`: nothing
-    older is there."""
+    """The chat and the delegations of a workspace merged, oldest first. `reached_end`: there are no older items."""
 
     items: list[TimelineMessage | TimelineDelegation]
     reached_end: bool

@@ -1,10 +1,10 @@
-"""What becomes of a message, as clients read it: ticks, the state of a push, dead letters. Times are RFC 3339."""
+"""Message delivery as clients read it: delivery log, push status, dead letters. Times are RFC 3339."""
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 
 class DeliveryLogEntry(Struct):
-    """One thing that became of a message: stored, wake_asked, handed_over, acked or dead."""
+    """A delivery step of a message: stored, wake_asked, handed_over, acked or dead."""
 
     tick: str
     at: str
@@ -13,14 +13,15 @@ class DeliveryLogEntry(Struct):
 
 
 class DeliveryBlocker(Struct):
-    """Why a message does not go on at this moment."""
+    """Why a message is not being delivered now."""
 
     reason: str
 
 
 class MessageDeliveryLog(Struct):
-    """All that became of a message, in order, and why it does not go on, if it does not. `source_id`: the workspace
-    that sent it; null for a person."""
+    """The delivery steps of a message in order, and what blocks it, if anything.
+
+    `source_id`: the workspace that sent it; null for a person."""
 
     activity_id: str
     workspace_id: str
@@ -30,8 +31,9 @@ class MessageDeliveryLog(Struct):
 
 
 class QueueStatus(Struct):
-    """How a message stands on its way to an agent: queued, dispatched, completed, failed or dropped. `response_body` is
-    what a push agent answered."""
+    """Status of a message to an agent: queued, dispatched, completed, failed or dropped.
+
+    `response_body`: the response of a push agent."""
 
     queue_id: str
     workspace_id: str
@@ -47,7 +49,7 @@ class QueueStatus(Struct):
 
 
 class DeadLetterRow(Struct):
-    """A message that was given up: expired, unreachable or refused. `detail` is what went wrong last."""
+    """A message whose delivery was given up: expired, unreachable or refused. `detail`: the last error."""
 
     activity_id: str
     workspace_id: str
@@ -63,8 +65,10 @@ class DeadLetterRow(Struct):
 
 
 class StaleInboxRow(Struct):
-    """A workspace whose mail nobody takes. `status`: its own; `waiting`: how many messages that want an answer nobody
-    has had, `more`: or more than were counted; `since`: since when the longest of them waits."""
+    """A workspace that does not take its messages.
+
+    `status`: of the workspace; `waiting`: number of undelivered requests (`more`: there are more than were counted);
+    `since`: time of the oldest one."""
 
     workspace_id: str
     workspace_name: str
@@ -75,14 +79,14 @@ class StaleInboxRow(Struct):
 
 
 class StaleInboxPage(Struct):
-    """Such workspaces, the longest waiting first. `reached_end`: there are no more of them."""
+    """A page of stale inboxes, the longest waiting first. `reached_end`: there are no more."""
 
     untaken: list[StaleInboxRow]
     reached_end: bool
 
 
 class DeadLetterPage(Struct):
-    """A page of dead letters, newest first; `before` of the next page is the last activity_id of this one."""
+    """A page of dead letters, newest first. `before` of the next page: the last activity_id of this one."""
 
     dead_letters: list[DeadLetterRow]
     reached_end: bool

@@ -1,7 +1,7 @@
-"""A message together with how it is answered: the one builder of both forms, for poll, push, streams and channels.
+"""Attaches instructions to a message, as JSON and as text, for poll, push, streams and channels.
 
-What is stored never changes; only what one reader is shown does. Above: the projections of the server (edges, pushes)
-and the agent's inbox. Below: `markup`, which alone writes XML.
+Only the rendered copy for one reader changes, never the stored message. Called by the server's views and the push
+dispatcher and by the agent's inbox; calls `wire/protocols/xml.py`.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ InstructionShape = Literal["json", "xml", "both"]
 
 
 class Instructions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to answer one message. `text` is the words; the other members say the same to programs. `available_tools` are
-    bare names, `reply_via` and `text` spell tools as the runtime does. `tokens`: what the words cost, about."""
+    """How to answer one message. `text` is for models; the other members hold the same for programs.
+
+    `available_tools` are bare names; `reply_via` and `text` use the runtime's tool names. `tokens`: estimated length
+    of `text`."""
 
     reply_via: str
     reply_args: dict[str, str]
@@ -34,14 +36,15 @@ class Instructions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def instructions_and_body(instructions: Instructions, body: str) -> str:
-    """Instructions and body as one text."""
+    """Render instructions and body as one text."""
     return xml.format_block(instructions.text, body)
 
 
 def with_instructions_in_text(request_body: str, instructions: Instructions, summary: str = "") -> str | None:
-    """A stored message whose text says first how to answer it, for readers that know no other member; None if the body
-    is no message. Its texts become one, in the place of the first; without any, the summary, which such readers show
-    instead, comes first. All else stays as it is."""
+    """Return a stored message whose text begins with its instructions, for readers that know no other member.
+
+    All text parts are merged into the first; without any, the summary, which such readers show instead, becomes the
+    first part. Other parts stay. Returns None if the body is not a message."""
     members, params, message = _split_layers(request_body)
     if message is None:
         return None
@@ -59,8 +62,10 @@ def with_instructions_in_text(request_body: str, instructions: Instructions, sum
 
 
 def with_instructions_metadata(request_body: str, instructions: Instructions | None) -> str:
-    """A stored message with its instructions in `params.message.metadata`, as an agent is pushed it; its parts stay as
-    they are. A sender's own member of that name is not passed on: only the platform says how to answer."""
+    """Return a stored message with instructions in `params.message.metadata`, as it is pushed to an agent.
+
+    The parts stay as they are. A member of that name from the sender is removed: only the platform may give
+    instructions."""
     members, params, message = _split_layers(request_body)
     if message is None:
         return request_body
@@ -75,7 +80,7 @@ def with_instructions_metadata(request_body: str, instructions: Instructions | N
 
 
 def _split_layers(request_body: str) -> tuple[dict[str, Raw], dict[str, Raw], dict[str, Raw] | None]:
-    """A body, its params and its message, each one level deep; no message where the body is something else."""
+    """Decode a body, its params and its message, each one level deep. The message is None for other bodies."""
     members = _decode_object(Raw(request_body.encode()))
     params = _decode_object(members["params"]) if "params" in members else {}
     message = _decode_object(params["message"]) if "message" in params else {}
@@ -97,7 +102,7 @@ def _decode_parts(raw: Raw) -> list[Raw]:
 
 
 def _part_text(part: Raw) -> str | None:
-    """The text of a part that is one."""
+    """Return the text of a text part, else None."""
     members = _decode_object(part)
     if msgspec.json.decode(members.get("kind", Raw(b"0"))) != "text" or "text" not in members:
         return None
@@ -112,8 +117,9 @@ def _join_layers(members: dict[str, Raw], params: dict[str, Raw], message: dict[
 
 
 def parse_instructions(value: Any) -> Instructions | None:
-    """The instructions in a member that a server sent; None if there are none, or if they are not what this version
-    knows: the message itself must not be lost for that."""
+    """Return the instructions in a server response, or None if they are absent or of an unknown shape.
+
+    An unknown shape is not an error, so that the message itself is not lost."""
     try:
         return msgspec.convert(value, Instructions)
     except msgspec.ValidationError:
@@ -121,15 +127,18 @@ def parse_instructions(value: Any) -> Instructions | None:
 
 
 def include_parameter(*, several: bool) -> str:
-    """What an agent of this version asks for with its mail; `several`: its process sits in several workspaces."""
+    """Return the `include=` value that an agent of this version sends.
+
+    `several`: its process serves several workspaces."""
     return "peer_info,instructions,arrival" if several else "peer_info,instructions"
 
 
 INSTRUCTION_INCLUDES = ("instructions", "arrival")
-"""The words of `include=` that ask how to answer."""
+"""The values of `include=` that request instructions."""
 
 
 def parse_includes(words: Sequence[str]) -> tuple[bool, bool]:
-    """Of the words of `include=`: whether instructions are asked for as JSON, and whether the reader's process sits in
-    several workspaces, so that an answer must say as which."""
+    """Return whether `include=` requests instructions, and whether the reader serves several workspaces.
+
+    In the second case instructions must name the workspace to answer as."""
     return INSTRUCTION_INCLUDES[0] in words, INSTRUCTION_INCLUDES[1] in words

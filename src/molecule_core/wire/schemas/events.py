@@ -1,8 +1,9 @@
-"""The one table of events: name, who may see it, and the shape of its payload.
+"""The table of events: name, audience and payload of each.
 
-Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also all that may talk to it.
-`children`: also its direct children. `persons`: persons of the organisation alone; it is about no workspace. An event
-of a thread is also seen by the workspace where its tree begins (`tree:<workspace>` in the journal).
+Audience `workspace`: persons of the organisation and the workspace that the event is about. `peers`: also all
+workspaces that may talk to it. `children`: also its direct children. `persons`: only persons of the organisation;
+the event is about no workspace. An event of a thread is also visible to the workspace at the root of its tree
+(`tree:<workspace>` in the journal).
 """
 
 from typing import Any, Literal
@@ -70,7 +71,7 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class AgentOnlinePayload(Struct, frozen=True, omit_defaults=True):
-    """An agent sits in its seat and is heard. `recovered_from`: the status it had before."""
+    """An agent is connected and sends heartbeats. `recovered_from`: its previous status."""
 
     delivery_mode: str
     recovered_from: str | None = None
@@ -79,7 +80,7 @@ class AgentOnlinePayload(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentDegradedPayload(Struct, frozen=True, omit_defaults=True):
-    """An agent answers, but says that much of its work fails."""
+    """An agent sends heartbeats, but reports a high error rate."""
 
     error_rate: float
     sample_error: str | None = None
@@ -87,20 +88,21 @@ class AgentDegradedPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentOfflinePayload(Struct, frozen=True):
-    """No heartbeat for too long; None: never one."""
+    """No heartbeat for too long. `last_heard_at`: time of the last one; null: there was none."""
 
     last_heard_at: str | None
 
 
 class WorkspacePausedPayload(Struct, frozen=True):
-    """A person paused the workspace, or let it sleep. `previous_status`: how it stood before."""
+    """A person paused or hibernated the workspace."""
 
     previous_status: str
 
 
 class WorkspaceMovedPayload(Struct, frozen=True, omit_defaults=True):
-    """The workspace stands below another one now, with all that are below it; None: at the top. Its peers, and those of
-    others, have changed with it. `name`: the new one, where its own was taken there."""
+    """The workspace moved, with all workspaces below it, to another parent (null: the root).
+
+    Its peers and those of other workspaces changed with it. `name`: its new name, if the old one was taken there."""
 
     parent_id: str | None
     old_parent_id: str | None
@@ -116,26 +118,26 @@ class ExpandedWorkspace(Struct, frozen=True):
 
 
 class WorkspaceExpandedPayload(Struct, frozen=True):
-    """A team was made below the workspace: all its members, those above before those below."""
+    """A team was created below the workspace. `children`: all members, parents before children."""
 
     children: list[ExpandedWorkspace]
 
 
 class CollapsedWorkspace(Struct, frozen=True):
-    """A workspace that was removed."""
+    """A removed workspace."""
 
     id: str
     name: str
 
 
 class WorkspaceCollapsedPayload(Struct, frozen=True):
-    """All below the workspace was removed."""
+    """All workspaces below the workspace were removed."""
 
     removed_children: list[CollapsedWorkspace]
 
 
 class CredentialsRotatedPayload(Struct, frozen=True):
-    """Tokens of the workspace were issued (`issued`), or end (`ended`, at `ends_at`). Never a token itself."""
+    """Tokens of the workspace were issued (`issued`) or revoked (`ended`, at `ends_at`). Never contains a token."""
 
     issued: int
     ended: int
@@ -143,26 +145,28 @@ class CredentialsRotatedPayload(Struct, frozen=True):
 
 
 class PeopleChangedPayload(Struct, frozen=True):
-    """Who belongs to the organisation, or who may do what, has changed: read the list of people again."""
+    """The members of the organisation or their roles changed: reload the list of people."""
 
     person_id: str
 
 
 class WorkspaceRemovedPayload(Struct, frozen=True):
-    """The seat is gone; what it said stays readable for persons."""
+    """The workspace was removed. Its messages stay readable for persons."""
 
     removed_at: str
 
 
 class CardUpdatedPayload(Struct, frozen=True):
-    """What the agent says of itself now."""
+    """The agent updated its card."""
 
     agent_card: Raw
 
 
 class ActivityPayload(Struct, frozen=True, omit_defaults=True):
-    """A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
-    are large are left out, but for a person's message. `instructions`: for the agent itself alone, if it asks."""
+    """A new row of a workspace's log, as in GET /workspaces/{id}/activity.
+
+    `seq` numbers the log. Large bodies are omitted, except those of a person's messages. `instructions`: only for
+    the agent itself, if it requests them."""
 
     activity_type: str
     status: str
@@ -181,7 +185,7 @@ class ActivityPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentMessagePayload(Struct, frozen=True, omit_defaults=True):
-    """An agent wrote to its user. `seq` orders the chat of its workspace. `options`: what a question lets choose."""
+    """An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the choices of a question."""
 
     message: str
     workspace_id: str
@@ -192,8 +196,9 @@ class AgentMessagePayload(Struct, frozen=True, omit_defaults=True):
 
 
 class ChainFrozenPayload(Struct, frozen=True):
-    """A chain of messages ran into a limit (hops, messages or pingpong) and waits for a person. `workspace_id`: whose
-    message was refused; `hops` and `messages`: how far the chain went."""
+    """A message chain reached a limit (hops, messages or pingpong) and waits for a person.
+
+    `workspace_id`: the sender of the rejected message; `hops` and `messages`: the length of the chain."""
 
     root_id: str
     workspace_id: str
@@ -203,7 +208,7 @@ class ChainFrozenPayload(Struct, frozen=True):
 
 
 class ChainReleasedPayload(Struct, frozen=True):
-    """A person lets a chain go on, up to so many hops and messages in all."""
+    """A person released a chain, with new limits on its total hops and messages."""
 
     root_id: str
     most_hops: int
@@ -212,15 +217,16 @@ class ChainReleasedPayload(Struct, frozen=True):
 
 
 class ChainEndedPayload(Struct, frozen=True):
-    """A person ended a chain: no message of it is taken any more."""
+    """A person ended a chain: its further messages are rejected."""
 
     root_id: str
     by: str
 
 
 class MessageTickPayload(Struct, frozen=True, omit_defaults=True):
-    """What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over, acked,
-    answered, declined, answered_outside or overdue."""
+    """A delivery step of the messages `first_seq` to `last_seq` of an inbox.
+
+    `tick`: wake_asked, handed_over, acked, answered, declined, answered_outside or overdue."""
 
     tick: str
     first_seq: int
@@ -231,8 +237,10 @@ class MessageTickPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class MessageOverduePayload(Struct, frozen=True, omit_defaults=True):
-    """A message that wanted an answer has got none in time, and a reminder did not help. `draft`: its agent has said
-    something that it did not send. `template` (id@version): what it was told with."""
+    """A request was not answered in time, even after a reminder.
+
+    `draft`: the agent has an answer that it did not send. `template` (id@version): of the instructions delivered
+    with it."""
 
     activity_id: str
     seq: int
@@ -243,7 +251,7 @@ class MessageOverduePayload(Struct, frozen=True, omit_defaults=True):
 
 
 class MessageDraftedPayload(Struct, frozen=True):
-    """An agent said something in answer and did not send it: a person may. `state`: kept, sent or discarded."""
+    """An agent's unsent answer was stored as a draft, which a person may send. `state`: kept, sent or discarded."""
 
     activity_id: str
     seq: int
@@ -251,7 +259,7 @@ class MessageDraftedPayload(Struct, frozen=True):
 
 
 class MessageDeadPayload(Struct, frozen=True):
-    """A message was given up: expired, unreachable or refused. A person can requeue or discard it."""
+    """Delivery of a message was given up: expired, unreachable or refused. A person can requeue or discard it."""
 
     activity_id: str
     seq: int
@@ -261,28 +269,29 @@ class MessageDeadPayload(Struct, frozen=True):
 
 
 class MessageRequeuedPayload(Struct, frozen=True):
-    """A dead letter is handed out again."""
+    """A dead letter was requeued for delivery."""
 
     activity_id: str
     seq: int
 
 
 class MessageDiscardedPayload(Struct, frozen=True):
-    """A dead letter is done with for good."""
+    """A dead letter was discarded for good."""
 
     activity_id: str
     seq: int
 
 
 class ChatPrunedPayload(Struct, frozen=True):
-    """Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there, at
-    most as many as are counted as unread."""
+    """Old messages of a chat were deleted.
+
+    `kept`: the `seq` of the agent's remaining messages, at most as many as are counted as unread."""
 
     kept: list[int]
 
 
 class MemoryWrittenPayload(Struct, frozen=True):
-    """A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall."""
+    """A workspace stored a memory. `scope`: LOCAL, TEAM or GLOBAL. The content is not included; recall it."""
 
     memory_id: str
     scope: str
@@ -290,13 +299,13 @@ class MemoryWrittenPayload(Struct, frozen=True):
 
 
 class MemoryForgottenPayload(Struct, frozen=True):
-    """A memory is not there any more."""
+    """A memory was deleted."""
 
     memory_id: str
 
 
 class HeartbeatPayload(Struct, frozen=True):
-    """An agent is there."""
+    """Heartbeat of an agent."""
 
     active_tasks: int
     uptime_seconds: int
@@ -305,14 +314,14 @@ class HeartbeatPayload(Struct, frozen=True):
 
 
 class TaskUpdatedPayload(Struct, frozen=True):
-    """What an agent works on has changed. None: on nothing."""
+    """An agent's current task changed. Null: it has none."""
 
     current_task: str | None
     active_tasks: int
 
 
 class EventDefinition(Struct, frozen=True):
-    """One row of the table. Journaled events are numbered and can be read again; transient ones are not."""
+    """A row of the table. Journaled events are numbered and can be read again; transient ones are not."""
 
     audience: EventAudience
     payload: type[Struct]
@@ -381,4 +390,4 @@ EVENTS: dict[str, EventDefinition] = {
     "WORKSPACE_HEARTBEAT": EventDefinition("workspace", HeartbeatPayload, journaled=False),
     "TASK_UPDATED": EventDefinition("workspace", TaskUpdatedPayload, journaled=False),
 }
-"""Every event that this version tells. A name that is not here, or is transient, cannot be journaled."""
+"""All events of this version. Unknown and transient names cannot be journaled."""

@@ -1,4 +1,4 @@
-"""A message as an agent's tools give it: what `wait_for_message` and its like return, made from a row of the inbox."""
+"""An inbox message as the agent's tools return it (`wait_for_message` and others), built from an activity row."""
 
 from typing import Any
 
@@ -7,16 +7,18 @@ from msgspec import Struct
 from molecule_core.wire.schemas.activity import attachments_of
 from molecule_core.wire.schemas.envelope import Instructions, parse_instructions
 
-# Of other kinds a sender may have written what looks like the id of a task.
+# In other kinds, senders control the metadata and could forge a task id.
 _DELEGATION_KINDS = ("delegation", "delegation_result")
 APPROVAL_KINDS = ("approval_request", "approval_decision")
-"""The kinds of messages about an approval: to who is to decide, and to who has asked."""
+"""Kinds of messages about an approval: to the approver, and to the requester."""
 
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message in the inbox. `activity_id` names it in every answer; `peer_id` is the workspace that wrote it, empty
-    for a person; `body` and `text` are its words, `ts` and `created_at` its time: the second names are those that older
-    agents know. `arrival_workspace_id` is `workspace_id` for an agent that sits in several, and left out otherwise."""
+    """A message in the inbox.
+
+    `activity_id` identifies it in every reply; `peer_id` is the sending workspace, empty for a person. `text` equals
+    `body` and `created_at` equals `ts`, for older agents. `arrival_workspace_id` equals `workspace_id` for an agent
+    with several workspaces and is omitted otherwise."""
 
     kind: str
     workspace_id: str
@@ -26,7 +28,7 @@ class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ts: str
     body: str
     instructions: Instructions | None = None
-    """How to answer it, if the server says so."""
+    """How to answer it, if the server sent instructions."""
     text: str
     created_at: str
     arrival_workspace_id: str = ""
@@ -37,29 +39,30 @@ class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_name: str = ""
     attempt: int = 0
     redelivered: bool = False
-    """Whether it was handed out before and not acknowledged: look whether you have answered it."""
+    """Delivered before and not acknowledged: check whether you have answered it already."""
     reminder: bool = False
-    """Whether it comes once more because nobody has answered it, whoever has acknowledged it."""
+    """Repeated because it is still unanswered, even if it was acknowledged."""
     attachments: list[dict[str, Any]] = []
     agent_card_url: str = ""
     delegation_id: str = ""
-    """Of a task that was delegated, or of the result of one: its task_id."""
+    """The task_id of a delegated task or of its result."""
     approval_id: str = ""
-    """Of an approval that is to be decided, or that was."""
+    """The approval to decide, or that was decided."""
     revision: int = 0
-    """Of an approval: how often what is decided about was changed or explained, the first time included."""
+    """Revision of the approval: 1, plus one for each change or explanation of what is to be decided."""
     action_hash: str = ""
-    """Of an approval: what exactly is decided about."""
+    """Hash of the exact action to decide about."""
 
     @property
     def reply_handle(self) -> str:
-        """What names it in an answer, if it has such a name."""
+        """Return the reply handle, or an empty string if it has none."""
         return self.instructions.reply_handle if self.instructions is not None else ""
 
 
 def message_from_row(row: dict[str, Any], reader_id: str = "") -> InboxMessage:
-    """The message in a row of `GET /workspaces/{id}/activity`. Whatever may stand in the row's body. `own`: the seat
-    that asked, whatever the row says."""
+    """Build the message from a row of `GET /workspaces/{id}/activity`, whatever its body holds.
+
+    `reader_id`: the workspace that read it; overrides the row's."""
     params = _as_object(_as_object(row.get("request_body")).get("params"))
     parts = _as_object(params.get("message")).get("parts")
     parts = parts if isinstance(parts, list) else []
@@ -99,7 +102,7 @@ def message_from_row(row: dict[str, Any], reader_id: str = "") -> InboxMessage:
 
 
 def _message_metadata(params: dict[str, Any]) -> dict[str, Any]:
-    """What was said beside the words of a message."""
+    """Return the metadata of the message."""
     return _as_object(_as_object(params.get("message")).get("metadata"))
 
 

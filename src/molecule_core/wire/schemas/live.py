@@ -1,6 +1,6 @@
-"""What goes over a live channel, and the snapshot it goes on from. The canvas' types are generated from here.
+"""Frames of the live channels, and the snapshot that a client starts from. The canvas types are generated from it.
 
-Event frames carry `event`; all other frames carry `type`. Clients that know only `event` may ignore the rest.
+Event frames carry `event`; all other frames carry `type`. A client that handles only `event` may ignore the others.
 """
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -10,11 +10,11 @@ from molecule_core.wire.schemas.delegations import DelegationProgress
 from molecule_core.wire.schemas.events import WorkspaceView
 
 PROTOCOL_VERSION = 1
-"""Raised when a client of the version before could not go on."""
+"""Incremented when clients of the previous version could no longer work."""
 
 
 class EventEntity(Struct, frozen=True):
-    """What an event is about: `rev` counts the entity's changes; 0 for what never changes."""
+    """The entity that an event is about. `rev` counts its changes; 0 for immutable entities."""
 
     kind: str
     id: str
@@ -22,10 +22,10 @@ class EventEntity(Struct, frozen=True):
 
 
 class EventFrame(Struct, frozen=True, kw_only=True):
-    """One event. `seq` numbers the organisation's journal; `prev` is the seq of the event before it on this channel.
+    """An event. `seq` numbers the organisation's journal; `prev` is the seq of the previous event on this channel.
 
-    Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither: nothing misses them. `client_id` is the
-    messageId of the person's message that caused it."""
+    Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither, so losing one leaves no gap. `client_id`:
+    the messageId of the person's message that caused the event."""
 
     event: str
     workspace_id: str
@@ -38,7 +38,7 @@ class EventFrame(Struct, frozen=True, kw_only=True):
 
 
 class SessionUser(Struct, frozen=True):
-    """Who looks. `kind`: person, workspace or admin; `role`: viewer, operator or owner."""
+    """The authenticated user. `kind`: person, workspace or admin; `role`: viewer, operator or owner."""
 
     id: str
     name: str
@@ -47,8 +47,10 @@ class SessionUser(Struct, frozen=True):
 
 
 class HelloFrame(Struct, frozen=True, tag="hello"):
-    """The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest` is
-    the first event that is kept: one can go on behind `oldest` - 1 or later."""
+    """The first frame of a channel.
+
+    `epoch` changes when stored seqs are no longer valid: drop all state and load a snapshot. `oldest`: the first
+    retained event; a client can resume after `oldest` - 1 or later."""
 
     protocol: int
     epoch: str
@@ -61,14 +63,14 @@ class HelloFrame(Struct, frozen=True, tag="hello"):
 
 
 class SubscribeFrame(Struct, frozen=True, tag="subscribe"):
-    """From the client: go on behind `after`, which was learned in `epoch`. Without `after`: from here on."""
+    """Sent by the client: resume after `after`, which it read in `epoch`. Without `after`: only new events."""
 
     after: int | None = None
     epoch: str | None = None
 
 
 class ResumedFrame(Struct, frozen=True, tag="resumed"):
-    """`count` events follow, behind `after` and up to `upto`; then live ones. The first has `prev` == `after`."""
+    """`count` events follow, after `after` and up to `upto`, then live ones. The first has `prev` == `after`."""
 
     after: int
     upto: int
@@ -82,27 +84,26 @@ class CurrentFrame(Struct, frozen=True, tag="current"):
 
 
 class SnapshotRequiredFrame(Struct, frozen=True, tag="snapshot_required"):
-    """Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or
-    pruned."""
+    """Load a snapshot and subscribe after its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned."""
 
     reason: str
 
 
 class PingFrame(Struct, frozen=True, tag="ping"):
-    """The channel lives; `head_sent` is the seq of the last event sent on it."""
+    """Keep-alive of the channel. `head_sent`: seq of the last event sent on it."""
 
     head_sent: int
 
 
 class SnapshotWorkspace(WorkspaceView, frozen=True, kw_only=True, omit_defaults=False):
-    """A workspace with what its agent said last."""
+    """A workspace with the data of its agent's last heartbeat."""
 
     current_task: str | None
     last_heard_at: str | None
 
 
 class LastChatMessage(Struct, frozen=True):
-    """The last message of a chat. `content` is cut."""
+    """The last message of a chat. `content` is truncated."""
 
     id: str
     role: str
@@ -112,7 +113,7 @@ class LastChatMessage(Struct, frozen=True):
 
 
 class SnapshotChat(Struct, frozen=True):
-    """How a workspace's chat stands for the person who asks. `unread` stops counting at 100."""
+    """State of a workspace's chat for the requesting person. `unread` stops counting at 100."""
 
     workspace_id: str
     unread: int
@@ -121,8 +122,10 @@ class SnapshotChat(Struct, frozen=True):
 
 
 class SnapshotUnanswered(Struct, frozen=True):
-    """Messages to a workspace that wait for an answer although it was due, by their `seq`: `overdue` ones, and those
-    whose agent said something `outside` and did not send it. One can be in both."""
+    """Messages to a workspace with a late answer, by `seq`.
+
+    `overdue`: the answer is overdue; `outside`: the agent has an answer that it did not send. A message can be in
+    both."""
 
     workspace_id: str
     overdue: list[int]
@@ -130,8 +133,10 @@ class SnapshotUnanswered(Struct, frozen=True):
 
 
 class SnapshotDelegation(Struct, frozen=True, kw_only=True):
-    """A delegation that has not ended, as its events tell it. `task_preview`: at most 100 bytes; `seq`: of the row in
-    the log of its source; `life_at`: the last sign of life of its work."""
+    """An open delegation.
+
+    `task_preview`: at most 100 bytes; `seq`: of the row in the source's log; `life_at`: the last activity of its
+    work."""
 
     delegation_id: str
     source_id: str
@@ -155,7 +160,7 @@ class SnapshotDelegation(Struct, frozen=True, kw_only=True):
 
 
 class SnapshotRejection(Struct, frozen=True, kw_only=True):
-    """A delegation that a guard stopped before it began, as its event told it. `seq` and `at`: of the event."""
+    """A delegation that was rejected by a limit before it began. `seq` and `at`: of the event."""
 
     seq: int
     at: str
@@ -176,7 +181,7 @@ class SnapshotOrg(Struct, frozen=True):
 
 
 class SnapshotLimits(Struct, frozen=True):
-    """What the page must know before it asks."""
+    """Limits that the canvas applies before it sends a request."""
 
     text_bytes: int
     name_length: int
@@ -185,8 +190,9 @@ class SnapshotLimits(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """All that the canvas shows of an organisation, as of one place in its journal. Events with `seq` <= `as_of`, or
-    whose entity's `rev` is not above the known one, are in it already."""
+    """All that the canvas shows of an organisation, as of one position in its journal.
+
+    Events with `seq` <= `as_of`, or whose entity's `rev` is not above the known one, are already included."""
 
     protocol: int
     epoch: str
@@ -199,15 +205,15 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     chats: list[SnapshotChat]
     unanswered: list[SnapshotUnanswered]
     delegations: list[SnapshotDelegation]
-    """Open ones, newest first, as many as the limit allows."""
+    """Open ones, newest first, up to the limit."""
     refusals: list[SnapshotRejection]
-    """Of the last day, newest first, as many as the limit allows."""
+    """Those of the last day, newest first, up to the limit."""
     approvals: list[ApprovalItem]
-    """Open ones, oldest first, then those that have ended lately, newest first; as many as the limit allows."""
+    """Open ones, oldest first, then recently ended ones, newest first; up to the limit."""
 
 
 class SessionView(Struct, frozen=True):
-    """Who is logged in."""
+    """The current session."""
 
     user: SessionUser
     org: SnapshotOrg

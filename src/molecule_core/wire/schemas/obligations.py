@@ -1,13 +1,14 @@
-"""What is owed for messages, and what came of answers, as clients read it. Times are RFC 3339."""
+"""Obligations and results of replies as clients read them. Times are RFC 3339."""
 
 from msgspec import Struct
 
 
 class ReplyResponse(Struct):
-    """What came of an answer by handle. `activity_id`: the answer's own row, empty if nothing was said; `answers`: the
-    message that it answers, which came from `peer_id` (empty: from the user); `state`: how that one stands now, or
-    `late`: it was a task that had ended before, so that this is kept and has no effect; `acknowledged`: whether it is
-    handled, so that it does not come again."""
+    """The result of a reply by handle.
+
+    `activity_id`: the row of the reply, empty if it had no text; `answers`: the answered message, which came from
+    `peer_id` (empty: from the user). `state`: of the answered message, or `late`: its task had already ended, so the
+    reply is stored without effect. `acknowledged`: it will not be delivered again."""
 
     status: str
     activity_id: str
@@ -18,19 +19,21 @@ class ReplyResponse(Struct):
 
 
 class DraftResponse(Struct):
-    """How a message stands after its draft was kept, sent or discarded: open, answered, declined, answered_outside or
-    overdue; empty if it wants no answer. `activity_id`: the answer that the draft became."""
+    """State of a message after its draft was kept, sent or discarded.
+
+    `state`: open, answered, declined, answered_outside or overdue; empty if no answer is due. `activity_id`: the
+    reply that was made from the draft."""
 
     state: str
     activity_id: str = ""
 
 
 class ObligationRow(Struct):
-    """A message that a workspace owes an answer for, or owed. `seq`: its place in the log of that workspace.
+    """A message that a workspace has, or had, to answer. `seq`: its position in the log of that workspace.
 
-    `source_id`: who asked, null for a person; `state`: open, answered, declined, answered_outside or overdue; `draft`:
-    what its agent said and did not send; `template` (id@version), `form`, `tokens`: of the instructions that it came
-    with; `handle`: what answers it."""
+    `source_id`: the sender, null for a person; `state`: open, answered, declined, answered_outside or overdue;
+    `draft`: output of the agent that it did not send; `template` (id@version), `form`, `tokens`: of the instructions
+    delivered with it; `handle`: the reply handle."""
 
     activity_id: str
     workspace_id: str
@@ -56,7 +59,7 @@ class ObligationRow(Struct):
 
 
 class ObligationPage(Struct):
-    """A page of obligations, newest first; `before` of the next page is the last activity_id of this one."""
+    """A page of obligations, newest first. `before` of the next page: the last activity_id of this one."""
 
     obligations: list[ObligationRow]
     reached_end: bool

@@ -1,6 +1,6 @@
-"""System prompts as an agent tells them and people look at them: sections, builds, and what differs between two.
+"""System prompts as agents report them and people read them: sections, builds, diffs.
 
-Above: the agent that puts them together, the server that keeps them, the command line. Below: nothing.
+Called by the agent, which builds prompts, by the server, which stores them, and by the command line.
 """
 
 import difflib
@@ -12,33 +12,33 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 PartNumber = Annotated[int, Meta(ge=1, le=6)]
-"""Which of the six parts of a prompt, from specific to general: prompt files, parent context, platform rules, skills,
-peers, what to do when a delegation fails."""
+"""The part of the prompt, from specific to general: prompt files, parent context, platform rules, skills, peers,
+handling of failed delegations."""
 WholeNumber = Annotated[int, Meta(ge=0, le=1 << 53)]
 ShortText = Annotated[str, Meta(max_length=500)]
 _CONTEXT_LINES = 3
-# A middle of more lines than this is not compared line by line: the time grows with the square.
+# Larger middles are not compared line by line: the time grows with the square of their lines.
 _MAX_COMPARED_LINES = 400
-# Nor is one that is beyond so many pairs of lines, of all sections together: they take 80 ms at the worst, and a server
-# does nothing else meanwhile.
+# Bound on the pairs of lines over all sections: 80 ms at worst, during which the server does nothing else.
 _MAX_LINE_PAIRS = 500_000
-# A line that comes more often is matched only beside one that does not: else the time grows with the cube.
+# A line that is repeated more often is matched only next to a rarer one: the time would grow with the cube.
 _MAX_REPEATS = 8
-# Measured on English, other scripts and ids (tests/agent/test_prompt.py): rather too many tokens than too few.
+# Measured on English, other scripts and ids (tests/agent/test_prompt.py). Overestimates rather than underestimates.
 _RATIO_BYTES, _RATIO_TOKENS = 7, 2
 
 
 class BuildTrigger(Struct, frozen=True):
-    """Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file, which
-    event of whom."""
+    """Why a prompt was built. `kind`: start, file, event, reconnect, gap, command. `detail`: the file or event."""
 
     kind: ShortText
     detail: ShortText = ""
 
 
 class PromptSection(Struct, frozen=True, kw_only=True):
-    """One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`. `tokens`
-    is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing."""
+    """A section of a prompt.
+
+    `source`: its origin, as `file:…`, `workspace:…`, `skill:…`, `molecule`. `tokens` is an estimate. `shortened`:
+    what was omitted to meet the budget; null: nothing."""
 
     part: PartNumber
     kind: ShortText
@@ -52,8 +52,9 @@ class PromptSection(Struct, frozen=True, kw_only=True):
 
 
 class PromptBuild(Struct, frozen=True, kw_only=True):
-    """A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens it
-    may have; `session_hash`: names the session that has it, where it was given to one."""
+    """A complete prompt, its sections in order.
+
+    `hash` identifies the content; `budget`: maximum tokens; `session_hash`: identifies the session that received it."""
 
     sections: list[PromptSection]
     trigger: BuildTrigger
@@ -65,22 +66,21 @@ class PromptBuild(Struct, frozen=True, kw_only=True):
 
 
 class PromptBuildView(PromptBuild, frozen=True, kw_only=True):
-    """A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of the
-    workspace."""
+    """A prompt as the server stores it. `built_at` (RFC 3339): time of the report; `revision` counts the builds."""
 
     built_at: str
     revision: int
 
 
 class DiffLine(Struct, frozen=True):
-    """A line of a difference: in both (a blank), only in the newer (+), only in the older (-)."""
+    """A line of a diff: in both versions (space), only in the newer (+), only in the older (-)."""
 
     kind: Literal[" ", "+", "-"]
     text: str
 
 
 class DiffSection(Struct, frozen=True):
-    """What differs in one section."""
+    """The changes of one section."""
 
     part: int
     title: str
@@ -89,7 +89,7 @@ class DiffSection(Struct, frozen=True):
 
 
 class PromptView(Struct, frozen=True):
-    """The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first."""
+    """The newest prompt of a workspace's agent, the previous one (null for the first), and their diff."""
 
     build: PromptBuildView
     previous: PromptBuildView | None
@@ -104,7 +104,7 @@ class SharedFile(Struct, frozen=True):
 
 
 class SharedFileView(Struct, frozen=True):
-    """The same as it is kept. Times are RFC 3339."""
+    """A shared file as the server stores it. Times are RFC 3339."""
 
     path: str
     content: str
@@ -113,7 +113,7 @@ class SharedFileView(Struct, frozen=True):
 
 
 class SharedContext(Struct, frozen=True):
-    """All that a workspace shares with its direct children. `revision` is 0 if it never has."""
+    """All files that a workspace shares with its direct children. `revision` is 0 if it never shared any."""
 
     workspace_id: str
     revision: int
@@ -121,16 +121,18 @@ class SharedContext(Struct, frozen=True):
 
 
 class SharedContextUpdatedPayload(Struct, frozen=True):
-    """A workspace shares other files with its direct children now: so many. What they say, tells
-    GET /workspaces/{id}/shared-context."""
+    """The files that a workspace shares with its direct children changed. `files`: their number.
+
+    GET /workspaces/{id}/shared-context returns the content."""
 
     revision: int
     files: int
 
 
 class PromptBuiltPayload(Struct, frozen=True):
-    """The agent of a workspace has put its system prompt together anew, and why. What it says, tells
-    GET /workspaces/{id}/prompt. `tokens` is an estimate."""
+    """The agent of a workspace rebuilt its system prompt. `tokens` is an estimate.
+
+    GET /workspaces/{id}/prompt returns the content."""
 
     revision: int
     hash: str
@@ -139,56 +141,57 @@ class PromptBuiltPayload(Struct, frozen=True):
 
 
 def estimate_tokens(size: int) -> int:
-    """About how many tokens a model reads in a text of so many bytes of UTF-8, without asking its tokenizer: two for
-    every seven bytes."""
+    """Estimate the tokens of a text of `size` UTF-8 bytes without a tokenizer: two tokens for seven bytes."""
     return (_RATIO_TOKENS * size + _RATIO_BYTES - 1) // _RATIO_BYTES
 
 
 def bytes_for_tokens(tokens: int) -> int:
-    """How many bytes have at most so many tokens, by the same measure."""
+    """Return the largest number of bytes that is estimated at no more than `tokens`."""
     return _RATIO_BYTES * tokens // _RATIO_TOKENS
 
 
 def hash_text(text: str) -> str:
-    """What names a text."""
+    """Return the hash that identifies a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -- what differs ------------------------------------------------------------------------------------------------------
+# -- diffs -------------------------------------------------------------------------------------------------------------
 
 
 def diff_sections(old: Sequence[PromptSection], new: Sequence[PromptSection], max_lines: int) -> list[DiffSection]:
-    """What has changed from one prompt to another, section by section in the order of the newer; what is gone stands
-    behind. At most so many lines in all."""
+    """Compare two prompts section by section, in the order of the newer one with removed sections last.
+
+    At most `max_lines` lines in all."""
     before, after = _keyed_sections(old), _keyed_sections(new)
     found: list[DiffSection] = []
-    left, budget = max_lines, _DiffBudget()
-    for name in (*after, *(each for each in before if each not in after)):
-        one, other = before.get(name), after.get(name)
-        if one is not None and other is not None and one.text == other.text:
+    remaining, budget = max_lines, _DiffBudget()
+    for key in (*after, *(each for each in before if each not in after)):
+        earlier, later = before.get(key), after.get(key)
+        if earlier is not None and later is not None and earlier.text == later.text:
             continue
-        shown = other or one
-        if shown is None or left <= 0:
+        shown = later or earlier
+        if shown is None or remaining <= 0:
             break
         lines = _limit_lines(
-            _diff_lines("" if one is None else one.text, "" if other is None else other.text, budget), left
+            _diff_lines("" if earlier is None else earlier.text, "" if later is None else later.text, budget),
+            remaining,
         )
-        left -= len(lines)
+        remaining -= len(lines)
         change: Literal["added", "removed", "changed"] = "changed"
-        if one is None or other is None:
-            change = "added" if one is None else "removed"
+        if earlier is None or later is None:
+            change = "added" if earlier is None else "removed"
         found.append(DiffSection(shown.part, shown.title, change, lines))
     return found
 
 
 class _DiffBudget:
-    """What may still be compared line by line."""
+    """The remaining budget for comparison line by line."""
 
     def __init__(self) -> None:
         self._remaining_pairs = _MAX_LINE_PAIRS
 
     def try_spend(self, one: Sequence[str], other: Sequence[str]) -> bool:
-        """Whether these may; then they are taken from it."""
+        """Deduct a comparison of these lines from the budget; return whether it fits."""
         pairs = len(one) * len(other)
         if max(len(one), len(other)) > _MAX_COMPARED_LINES or pairs > self._remaining_pairs:
             return False
@@ -197,13 +200,13 @@ class _DiffBudget:
 
 
 def _keyed_sections(sections: Iterable[PromptSection]) -> dict[tuple[object, ...], PromptSection]:
-    """Sections by what stays the same when their text changes; those that share it, by their order."""
+    """Key sections by what stays the same when their text changes; equal keys are numbered in order."""
     found: dict[tuple[object, ...], PromptSection] = {}
     seen: dict[tuple[object, ...], int] = {}
     for each in sections:
-        name = (each.part, each.kind, each.source)
-        seen[name] = seen.get(name, -1) + 1
-        found[(*name, seen[name])] = each
+        key = (each.part, each.kind, each.source)
+        seen[key] = seen.get(key, -1) + 1
+        found[(*key, seen[key])] = each
     return found
 
 
@@ -218,16 +221,16 @@ def _limit_lines(lines: Iterator[DiffLine], max_lines: int) -> list[DiffLine]:
 
 
 def _diff_lines(old: str, new: str, budget: _DiffBudget) -> Iterator[DiffLine]:
-    one, other = old.splitlines(), new.splitlines()
-    head = _common_prefix(one, other)
-    tail = _common_prefix(one[head:][::-1], other[head:][::-1])
-    yield from (DiffLine(" ", each) for each in one[max(0, head - _CONTEXT_LINES) : head])
-    yield from _diff_middle(one[head : len(one) - tail], other[head : len(other) - tail], budget)
-    yield from (DiffLine(" ", each) for each in one[len(one) - tail :][:_CONTEXT_LINES])
+    old_lines, new_lines = old.splitlines(), new.splitlines()
+    head = _common_prefix(old_lines, new_lines)
+    tail = _common_prefix(old_lines[head:][::-1], new_lines[head:][::-1])
+    yield from (DiffLine(" ", each) for each in old_lines[max(0, head - _CONTEXT_LINES) : head])
+    yield from _diff_middle(old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail], budget)
+    yield from (DiffLine(" ", each) for each in old_lines[len(old_lines) - tail :][:_CONTEXT_LINES])
 
 
 def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """Return the number of equal lines at the start of both."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (left, right) in pairs if left != right), min(len(one), len(other)))
 
@@ -237,11 +240,11 @@ def _diff_middle(one: list[str], other: list[str], budget: _DiffBudget) -> Itera
         yield from (DiffLine("-", each) for each in one)
         yield from (DiffLine("+", each) for each in other)
         return
-    often = Counter(other)
-    matcher = difflib.SequenceMatcher(lambda line: often[line] > _MAX_REPEATS, one, other, autojunk=False)
+    counts = Counter(other)
+    matcher = difflib.SequenceMatcher(lambda line: counts[line] > _MAX_REPEATS, one, other, autojunk=False)
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
-        for verb, from_one, to_one, from_other, to_other in group:
-            if verb == "equal":
+        for tag, from_one, to_one, from_other, to_other in group:
+            if tag == "equal":
                 yield from (DiffLine(" ", each) for each in one[from_one:to_one])
                 continue
             yield from (DiffLine("-", each) for each in one[from_one:to_one])

@@ -1,13 +1,14 @@
-"""What became of the messages that agents were told how to answer, by version of the template that told them."""
+"""Outcomes of messages delivered with instructions, by template version."""
 
 from msgspec import Struct
 
 
 class TemplateVersionMetrics(Struct, frozen=True):
-    """One version of a template: its `deliveries` (messages that wanted an answer, the newest that are still kept) by
-    what became of them, each counted once: what was overdue is nothing else, what was answered elsewhere first was not
-    answered. `rate`: answered and declined, of all whose outcome is known. `tokens`: of the instructions, in all,
-    estimated."""
+    """Metrics of one template version.
+
+    `deliveries`: the newest retained messages that required an answer. Each is counted once by its outcome: overdue
+    takes precedence over the others, and answered_outside over answered. `rate`: answered and declined as a share of
+    all known outcomes. `tokens`: estimated total of the instructions."""
 
     version: int
     deliveries: int
@@ -21,7 +22,7 @@ class TemplateVersionMetrics(Struct, frozen=True):
 
 
 class TrialArm(Struct, frozen=True):
-    """One of two versions that share the messages: how many of its outcomes were good, and which part of them."""
+    """One of the two versions in a trial: its number of good and missed outcomes, and the share of good ones."""
 
     version: int
     good: int
@@ -30,8 +31,10 @@ class TrialArm(Struct, frozen=True):
 
 
 class CanaryTrial(Struct, frozen=True):
-    """A canary beside the version in force, since it began. `chance`: how likely a version that is as good would look
-    as bad; `needs`: it is rolled back at this chance, or below; null: not at this moment, whatever happened."""
+    """Comparison of a canary with the version in force, since it began.
+
+    `chance`: probability that an equally good version would look this bad; `needs`: the canary is rolled back at
+    this chance or below; null: not now, whatever the outcomes."""
 
     since: str
     percent: int
@@ -42,7 +45,7 @@ class CanaryTrial(Struct, frozen=True):
 
 
 class TemplateMetrics(Struct, frozen=True):
-    """All versions of a template that were ever told with, newest first, and the trial that is under way."""
+    """Metrics of all versions of a template that were ever used, newest first, and the running trial."""
 
     template_id: str
     version: int
@@ -51,7 +54,7 @@ class TemplateMetrics(Struct, frozen=True):
 
 
 class TemplateRollout(Struct, frozen=True):
-    """Which version of a template is in force since when, and which other one gets `percent` of the messages."""
+    """The version of a template in force, and the `canary` version that gets `percent` of the messages."""
 
     template_id: str
     version: int

@@ -1,4 +1,4 @@
-"""Templates of instructions as clients read and write them."""
+"""Instruction templates as clients read and write them."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ from msgspec import Struct
 
 
 class TemplateParts(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """What a template says by itself; the rest it has from the one it extends. `tools` and `lines` add, all else
-    replaces; `lines` and `blocks` are texts of the template language (docs/instructions.md)."""
+    """The parts that a template defines itself; the rest comes from the template that it extends.
+
+    `tools` and `lines` are appended, all others replace. `lines` and `blocks` are in the template language
+    (docs/instructions.md)."""
 
     reply_tool: str | None = None
     docs_url: str | None = None
@@ -18,9 +20,10 @@ class TemplateParts(Struct, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class TemplateVersion(Struct):
-    """One version of a template. `runtime`: for which it is meant; empty: for any. `extends`: whose parts it has beside
-    its own; empty: those of the workspace's runtime; null: it has only its own. `built_in`: it came with Molecule.
-    Times are RFC 3339."""
+    """A version of a template. Times are RFC 3339.
+
+    `runtime`: the runtime it is meant for; empty: any. `extends`: the template whose parts it inherits; empty: that
+    of the workspace's runtime; null: none. `built_in`: shipped with Molecule."""
 
     id: str
     version: int
@@ -34,9 +37,11 @@ class TemplateVersion(Struct):
 
 
 class TemplateRow(Struct):
-    """A template that an organisation may use, in the version that is in force. `canary`: another version, which gets
-    `percent` of the messages. `edited`: it came with Molecule, and this organisation has its own version. `used_by`:
-    how many workspaces have chosen it, `default_for`: how many have it because of their runtime."""
+    """A template available to an organisation, in the version in force.
+
+    `canary`: another version, which gets `percent` of the messages. `edited`: a built-in template that this
+    organisation has changed. `used_by`: number of workspaces that chose it; `default_for`: number that have it
+    because of their runtime."""
 
     template: TemplateVersion
     canary: int | None
@@ -48,22 +53,24 @@ class TemplateRow(Struct):
 
 
 class TemplateDetail(Struct):
-    """A template with `base`: what those that it extends say together, for a workspace of its runtime."""
+    """A template with `base`: the merged parts of the templates it extends, for a workspace of its runtime."""
 
     row: TemplateRow
     base: TemplateParts
 
 
 class SaveTemplateResponse(Struct):
-    """What was saved. `warnings`: what its author may not have meant."""
+    """The saved version. `warnings`: probable mistakes of its author."""
 
     template: TemplateVersion
     warnings: list[str]
 
 
 class WorkspaceTemplate(Struct):
-    """What a workspace is told with. `chosen`: its own choice; null: that of its runtime, which `template` then is.
-    `inline_template`: the text, if it was given as one."""
+    """The template in use for a workspace.
+
+    `chosen`: its own choice; null: `template` is that of its runtime. `inline_template`: the text, if it was given
+    as text."""
 
     workspace_id: str
     chosen: str | None
@@ -73,7 +80,7 @@ class WorkspaceTemplate(Struct):
 
 
 class TemplatePreview(Struct):
-    """What an agent would be told. `text` is byte for byte what the server renders; `tokens` an estimate."""
+    """A preview of the instructions for an agent. `text` is byte for byte what is delivered; `tokens` an estimate."""
 
     template: str
     form: str
@@ -88,7 +95,7 @@ class TemplatePreview(Struct):
 
 
 class RenderedMessage(Struct):
-    """What an agent would be told with one of its last messages; without `text` it would be told nothing."""
+    """A preview of the instructions for one of the agent's last messages. `text` is null if there would be none."""
 
     activity_id: str
     kind: str
@@ -99,7 +106,7 @@ class RenderedMessage(Struct):
 
 
 class RenderedMessageList(Struct):
-    """What an agent would be told with its last messages, newest first."""
+    """Previews of the instructions for an agent's last messages, newest first."""
 
     template: str
     form: str
@@ -108,15 +115,17 @@ class RenderedMessageList(Struct):
 
 
 class TemplateChoiceBody(Struct, forbid_unknown_fields=True):
-    """Exactly one of them: a template by its id, or a text beside the template of the workspace's runtime (or the parts
-    of a template)."""
+    """Exactly one of the two members.
+
+    `template_id`: a template; `inline_template`: a text that is added to the template of the workspace's runtime, or
+    the parts of a template."""
 
     template_id: str | None = None
     inline_template: str | dict[str, Any] | None = None
 
 
 class TemplateSavedPayload(Struct, frozen=True, omit_defaults=True):
-    """A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+    """An instruction template has a new version, another version is in force, or it was deleted (`version` 0).
 
     `canary`: the version that gets `percent` of the messages."""
 
@@ -128,7 +137,7 @@ class TemplateSavedPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class TemplateFailedPayload(Struct, frozen=True):
-    """A template could not be rendered: the message went out without instructions."""
+    """A template could not be rendered. The message was delivered without instructions."""
 
     template_id: str
     version: int
@@ -137,7 +146,9 @@ class TemplateFailedPayload(Struct, frozen=True):
 
 
 class TemplateRolledBackPayload(Struct, frozen=True):
-    """A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes."""
+    """A canary was answered less often than the version in force and was rolled back.
+
+    Rates are from 0 to 1, of the given number of outcomes."""
 
     template_id: str
     version: int

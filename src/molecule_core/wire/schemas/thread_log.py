@@ -1,7 +1,4 @@
-"""The log of a thread: all that can stand in it, in one tagged union. The log is the truth, all else is made of it.
-
-Above: the slice of threads, its edge, engines. Below: nothing.
-"""
+"""Entries of a thread's log, as one tagged union. All other state of a thread is derived from its log."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,11 +19,11 @@ AgentStatus = Literal["pending_init", "running", "interrupted", "completed", "er
 WaitOutcome = Literal["ended", "timed_out", "unknown", "interrupted", "source_lost"]
 
 WholeCount = Annotated[int, Meta(ge=0, le=1 << 53)]
-"""A number of things, as far as JSON carries it exactly."""
+"""A count within the integers that JSON carries exactly."""
 
 
 class Provenance(Struct, frozen=True, omit_defaults=True):
-    """Where base instructions come from. `source`: in words; `from_thread`: whose they were."""
+    """Origin of base instructions. `source`: as text; `from_thread`: the thread they were taken from."""
 
     type: BaseOrigin
     source: str
@@ -34,7 +31,7 @@ class Provenance(Struct, frozen=True, omit_defaults=True):
 
 
 class BaseInstructionsRef(Struct, frozen=True, kw_only=True):
-    """Base instructions without their text. `thread_id`: the thread that keeps it; a fork's are its source's."""
+    """Reference to base instructions. `thread_id`: the thread that stores the text; for a fork, its source."""
 
     thread_id: str
     version: int
@@ -46,7 +43,7 @@ class BaseInstructionsRef(Struct, frozen=True, kw_only=True):
 
 
 class LogPosition(Struct, frozen=True, omit_defaults=True):
-    """What a fork sees of another thread: its log from behind `since` up to `position`."""
+    """The part of another thread's log that a fork sees: after `since`, up to `position`."""
 
     thread_id: str
     position: int
@@ -54,7 +51,7 @@ class LogPosition(Struct, frozen=True, omit_defaults=True):
 
 
 class Author(Struct, frozen=True):
-    """Who wrote something, as the credential proves it. `kind`: person, workspace, thread or server."""
+    """The author of an entry, as proven by the credential. `kind`: person, workspace, thread or server."""
 
     kind: str
     id: str
@@ -62,17 +59,17 @@ class Author(Struct, frozen=True):
 
 
 class TextInput(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
-    """Text for a turn. `peer`: the agent whose words an engine passes on, which are then not the user's."""
+    """Text for a turn. `peer`: the agent whose message an engine passes on; then it is not input of the user."""
 
     text: str
     peer: str | None = None
 
 
-# -- what only the server writes ---------------------------------------------------------------------------------------
+# -- written only by the server ----------------------------------------------------------------------------------------
 
 
 class ThreadCreatedEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="created"):
-    """The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace."""
+    """The thread was created. `base`: only for forks; `root_workspace_id`: if its tree begins in another workspace."""
 
     thread_id: str
     org_id: str
@@ -99,7 +96,8 @@ class ThreadCreatedEntry(Struct, frozen=True, kw_only=True, tag_field="type", ta
 
 
 class BaseInstructionsEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="base"):
-    """Base instructions of a version are in force. `text` is kept once, apart, and shown here."""
+    """A version of the base instructions is in force. `text` is stored once, apart from the log, and filled in on
+    read."""
 
     version: int
     sha256: str
@@ -111,7 +109,7 @@ class BaseInstructionsEntry(Struct, frozen=True, kw_only=True, tag_field="type",
 
 
 class InstructionLayerEntry(Struct, frozen=True, tag_field="type", tag="layer"):
-    """A layer of instructions has a new version."""
+    """A new version of an instruction layer."""
 
     layer: Literal["developer", "context"]
     version: int
@@ -120,7 +118,7 @@ class InstructionLayerEntry(Struct, frozen=True, tag_field="type", tag="layer"):
 
 
 class SettingsEntry(Struct, frozen=True, tag_field="type", tag="settings"):
-    """What the thread works with from now on."""
+    """The settings of the thread from now on."""
 
     model: str | None
     effort: str | None
@@ -129,7 +127,7 @@ class SettingsEntry(Struct, frozen=True, tag_field="type", tag="settings"):
 
 
 class TurnAcceptedEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="turn_accepted"):
-    """A turn will be run, whatever dies meanwhile. `requester_thread_id`: who gets its end as mail."""
+    """A turn was accepted and will run even if processes die. `requester_thread_id`: receives its outcome as mail."""
 
     turn_id: str
     trigger: TurnTrigger
@@ -140,21 +138,21 @@ class TurnAcceptedEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class TurnStartedEntry(Struct, frozen=True, tag_field="type", tag="turn_started"):
-    """An engine runs the turn. Once more with a higher generation: another engine, or another life of it, goes on."""
+    """An engine runs the turn. Repeated with a higher generation when another or a restarted engine continues it."""
 
     turn_id: str
     generation: int
 
 
 class UserMessageEntry(Struct, frozen=True, tag_field="type", tag="user_message"):
-    """What the user says."""
+    """A message of the user."""
 
     text: str
     author: Author
 
 
 class PeerMessageEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="peer_message"):
-    """What another agent says: data, never the user's word. `author` and `recipient`: paths."""
+    """A message of another agent. It is data, never input of the user. `author` and `recipient`: paths."""
 
     text: str
     author: str
@@ -165,7 +163,7 @@ class PeerMessageEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class AgentState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an agent stood when a call ended. `outcome`: of a wait."""
+    """State of an agent when a call ended. `outcome`: set by waits."""
 
     thread_id: str
     path: str
@@ -177,9 +175,11 @@ class AgentState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CollabCallEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="collab"):
-    """A call of a collaboration tool begins (`inProgress`) or ends: two entries with one `call_id`, also for a call
-    that is refused, fails or times out. Names and cases are those of the app-server's item. `unread`: of a wait whose
-    end nobody asked for at its deadline, the ends of agents that it tells, by number: not told before it is read."""
+    """A call of a collaboration tool begins (`inProgress`) or ends.
+
+    There are two entries with one `call_id`, also for a call that is rejected, fails or times out. Names and cases
+    are those of the app-server's item. `unread`: for a wait whose end was not polled at its deadline: the agents'
+    ends that it includes, by number. They count as undelivered until the wait is read."""
 
     call_id: str
     tool: AgentTool
@@ -203,7 +203,7 @@ class CollabCallEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="
 
 
 class TurnEndedEntry(Struct, frozen=True, tag_field="type", tag="turn_ended"):
-    """A turn is over."""
+    """A turn ended."""
 
     turn_id: str
     status: TurnOutcome
@@ -212,36 +212,36 @@ class TurnEndedEntry(Struct, frozen=True, tag_field="type", tag="turn_ended"):
 
 
 class ThreadClosedEntry(Struct, frozen=True, tag_field="type", tag="closed"):
-    """The thread takes nothing more. `descendants`: what became of those below it."""
+    """The thread was closed to further input. `descendants`: the action taken on the threads below."""
 
     descendants: DescendantsAction
     by: Author
 
 
 class ThreadResumedEntry(Struct, frozen=True, tag_field="type", tag="resumed"):
-    """Somebody takes the thread up again."""
+    """The thread was resumed."""
 
     by: Author
 
 
-# -- what an engine writes ---------------------------------------------------------------------------------------------
+# -- written by engines ------------------------------------------------------------------------------------------------
 
 
 class AgentMessageEntry(Struct, frozen=True, tag_field="type", tag="agent_message"):
-    """What the model says."""
+    """A message of the model."""
 
     text: str
 
 
 class ReasoningEntry(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="reasoning"):
-    """What the model thinks. `data`: as its provider wants it back."""
+    """Reasoning of the model. `data`: in the form that its provider expects back."""
 
     text: str = ""
     data: Any = None
 
 
 class ToolCallEntry(Struct, frozen=True, tag_field="type", tag="tool_call"):
-    """The model calls a tool."""
+    """A tool call of the model."""
 
     call_id: str
     tool: str
@@ -249,7 +249,7 @@ class ToolCallEntry(Struct, frozen=True, tag_field="type", tag="tool_call"):
 
 
 class ToolOutputEntry(Struct, frozen=True, tag_field="type", tag="tool_output"):
-    """What came of the call."""
+    """The result of a tool call."""
 
     call_id: str
     text: str
@@ -257,14 +257,14 @@ class ToolOutputEntry(Struct, frozen=True, tag_field="type", tag="tool_output"):
 
 
 class ContextNoteEntry(Struct, frozen=True, tag_field="type", tag="context_note"):
-    """Something the model is told once: `peers changed: …`."""
+    """A note that is added once to the model's context: `peers changed: …`."""
 
     text: str
     origin: str
 
 
 class CompactionEntry(Struct, frozen=True, tag_field="type", tag="compaction"):
-    """The model sees the summary in place of all up to an ordinal."""
+    """A summary that replaces all entries up to an ordinal in the model's context."""
 
     summary: str
     upto: WholeCount
@@ -272,7 +272,7 @@ class CompactionEntry(Struct, frozen=True, tag_field="type", tag="compaction"):
 
 
 class UsageEntry(Struct, frozen=True, tag_field="type", tag="usage"):
-    """Tokens that a request has cost. The same `record_key` counts once."""
+    """Token usage of a model request. Equal `record_key`s count once."""
 
     record_key: str
     input: WholeCount
@@ -280,7 +280,7 @@ class UsageEntry(Struct, frozen=True, tag_field="type", tag="usage"):
 
 
 class StatusEntry(Struct, frozen=True, tag_field="type", tag="status"):
-    """What the thread waits for now; none of it if the list is empty."""
+    """What the thread is waiting for. Empty flags: nothing."""
 
     flags: list[Literal["waiting_on_approval", "waiting_on_user_input"]]
 
@@ -314,17 +314,17 @@ _decoder: msgspec.json.Decoder[ThreadEntry] = msgspec.json.Decoder(ThreadEntry)
 
 
 def decode_entry(body: str) -> ThreadEntry:
-    """An entry as it is kept."""
+    """Decode a stored entry."""
     return _decoder.decode(body)
 
 
 def entry_type(entry: ThreadEntry) -> str:
-    """Its tag."""
+    """Return the tag of an entry."""
     return str(type(entry).__struct_config__.tag)
 
 
 class EntryItem(Struct, frozen=True, kw_only=True):
-    """A line of a log as clients read it. `at` is RFC 3339."""
+    """An entry of a log as clients read it. `at` is RFC 3339."""
 
     ordinal: int
     item_id: str
@@ -338,14 +338,14 @@ class EntryItem(Struct, frozen=True, kw_only=True):
 
 
 class ThreadStatus(Struct, frozen=True):
-    """How a thread stands. `message`: its last answer if `completed`, the reason if `errored`."""
+    """Status of a thread. `message`: its last answer if `completed`, the reason if `errored`."""
 
     type: AgentStatus
     message: str | None = None
 
 
 class ThreadStatusChangedPayload(Struct, frozen=True):
-    """A thread stands otherwise."""
+    """The status of a thread changed."""
 
     thread_id: str
     root_id: str
@@ -355,7 +355,7 @@ class ThreadStatusChangedPayload(Struct, frozen=True):
 
 
 class ThreadItemPayload(Struct, frozen=True):
-    """A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it."""
+    """A new entry of a thread's log. `entry` is null if it is large: GET /threads/{id}/items returns it."""
 
     thread_id: str
     root_id: str
@@ -375,7 +375,7 @@ class TurnStartedPayload(Struct, frozen=True):
 
 
 class TurnCompletedPayload(Struct, frozen=True):
-    """A turn is over: completed, failed or interrupted."""
+    """A turn ended: completed, failed or interrupted."""
 
     thread_id: str
     root_id: str
@@ -386,7 +386,7 @@ class TurnCompletedPayload(Struct, frozen=True):
 
 
 class ThreadClosedPayload(Struct, frozen=True):
-    """A thread takes nothing more."""
+    """A thread was closed to further input."""
 
     thread_id: str
     root_id: str
@@ -394,7 +394,7 @@ class ThreadClosedPayload(Struct, frozen=True):
 
 
 class ThreadMailPayload(Struct, frozen=True):
-    """A receipt. `state`: accepted, delivered (in a request), answered or failed."""
+    """The state of a mail between threads changed. `state`: accepted, delivered (in a request), answered or failed."""
 
     mail_id: str
     mail_type: MailType

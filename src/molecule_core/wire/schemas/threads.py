@@ -27,7 +27,7 @@ NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
 class BaseInstructionsItem(Struct, frozen=True):
-    """The base instructions in force, without their text; `tokens` is an estimate."""
+    """The base instructions in force, without their text. `tokens` is an estimate."""
 
     version: int
     sha256: str
@@ -38,8 +38,10 @@ class BaseInstructionsItem(Struct, frozen=True):
 
 
 class ThreadItem(Struct, frozen=True, kw_only=True):
-    """A thread. Times are RFC 3339. `path`: root, root/task_a, root/task_a/sub. `turn_id`: of the turn that runs,
-    `queued`: of those that wait. `owner`: the engine that holds it. `tree_tokens_used` is null in events."""
+    """A thread. Times are RFC 3339.
+
+    `path`: root, root/task_a, root/task_a/sub. `turn_id`: the running turn; `queued`: the waiting ones. `owner`: the
+    engine that holds the claim. `tree_tokens_used` is null in events."""
 
     thread_id: str
     workspace_id: str
@@ -79,7 +81,7 @@ class ThreadItem(Struct, frozen=True, kw_only=True):
 
 
 class InstructionLayerItem(Struct, frozen=True):
-    """A layer of instructions that is in force."""
+    """An instruction layer in force."""
 
     layer: str
     version: int
@@ -96,22 +98,24 @@ class ThreadView(ThreadItem, frozen=True, kw_only=True):
 
 
 class ThreadPage(Struct, frozen=True):
-    """Threads, newest first. `reached_end`: there is none behind them."""
+    """A page of threads, newest first. `reached_end`: there are no more."""
 
     threads: list[ThreadItem]
     reached_end: bool
 
 
 class EntryPage(Struct, frozen=True):
-    """Lines of a log, oldest first. `reached_end`: there was none behind them."""
+    """A page of log entries, oldest first. `reached_end`: there were no more."""
 
     items: list[EntryItem]
     reached_end: bool
 
 
 class ModelContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that the model will see. `item_id` is the same in every request. `origin`: where it comes from;
-    `tokens` is an estimate. `call_id`: of a call of a tool (`tool`, `arguments`), or of its output."""
+    """An item of the model's context.
+
+    `item_id` is stable over requests. `origin`: where it comes from; `tokens` is an estimate. `call_id`: of a tool
+    call (`tool`, `arguments`) or of its output."""
 
     item_id: str
     role: Literal["developer", "user", "assistant", "tool", "peer"]
@@ -131,7 +135,7 @@ class ModelContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelContext(Struct, frozen=True):
-    """All that the model will see, in order, and about how many tokens it is. `stop`: why the turn is not to run."""
+    """The model's context in order, with its estimated tokens. `stop`: why the turn must not run."""
 
     items: list[ModelContextItem]
     tokens: int
@@ -140,7 +144,7 @@ class ModelContext(Struct, frozen=True):
 
 
 class MailItem(Struct, frozen=True, kw_only=True):
-    """A letter between agents with its receipt; its text stands in the receiver's log once it is delivered."""
+    """A mail between threads. Its text is in the receiver's log once it is delivered."""
 
     mail_id: str
     mail_type: MailType
@@ -151,18 +155,20 @@ class MailItem(Struct, frozen=True, kw_only=True):
 
 
 class CollabPage(Struct, frozen=True):
-    """The last begins and ends of calls in all logs of a tree, and the last letters to its threads, oldest first."""
+    """The last call entries in all logs of a tree, and the last mails to its threads, oldest first."""
 
     calls: list[EntryItem]
     mail: list[MailItem]
 
 
-# -- what clients ask --------------------------------------------------------------------------------------------------
+# -- client requests ---------------------------------------------------------------------------------------------------
 
 
 class StartThreadBody(Struct, frozen=True, kw_only=True):
-    """A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
-    first turn; `key`: the same again gets the same thread."""
+    """A new thread of a workspace.
+
+    `base_instructions`: replaces the prompt that the agent reported; `input`: starts the first turn; `key`:
+    idempotency key."""
 
     base_instructions: NonEmptyText | None = None
     developer: NonEmptyText | None = None
@@ -178,8 +184,9 @@ class StartThreadBody(Struct, frozen=True, kw_only=True):
 
 
 class StartTurnBody(Struct, frozen=True, kw_only=True):
-    """Input for a thread. `mode`: steer joins the turn that runs (`expected_turn_id`: only that one), queue makes a
-    turn of its own, auto does whatever fits."""
+    """Input for a thread.
+
+    `mode`: steer adds to the running turn (`expected_turn_id`: only to that one), queue adds a turn, auto chooses."""
 
     input: str | list[TextInput]
     mode: Literal["auto", "queue", "steer"] = "auto"
@@ -188,14 +195,14 @@ class StartTurnBody(Struct, frozen=True, kw_only=True):
 
 
 class TurnResponse(Struct, frozen=True):
-    """A turn will be run. `joined`: it was running, and the input went into it."""
+    """The turn that takes the input. `joined`: it was already running."""
 
     turn_id: str
     joined: bool
 
 
 class ThreadOverrides(Struct, frozen=True, kw_only=True):
-    """What is to be otherwise from now on. Each is kept as a new version, or refused; never accepted and ignored."""
+    """Settings to change from now on. Each is stored as a new version or rejected, never accepted and ignored."""
 
     base_instructions: NonEmptyText | None = None
     developer: NonEmptyText | None = None
@@ -207,7 +214,7 @@ class ThreadOverrides(Struct, frozen=True, kw_only=True):
 
 
 class ForkThreadBody(ThreadOverrides, frozen=True, kw_only=True):
-    """A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it."""
+    """A fork of a thread. `position`: the last ordinal that the fork sees; null: the whole log."""
 
     position: Annotated[int, Meta(ge=1, le=1 << 53)] | None = None
     nickname: str = ""
@@ -215,28 +222,28 @@ class ForkThreadBody(ThreadOverrides, frozen=True, kw_only=True):
 
 
 class InterruptThreadBody(Struct, frozen=True):
-    """Stop what runs. `descendants`: what becomes of those below."""
+    """Interruption of the running turn. `descendants`: the action for the threads below."""
 
     descendants: Literal["detach", "interrupt"] = "detach"
 
 
 class CloseThreadBody(Struct, frozen=True):
-    """Take nothing more. `descendants`: what becomes of those below."""
+    """Closing of a thread. `descendants`: the action for the threads below."""
 
     descendants: DescendantsAction = "detach"
 
 
-# -- what engines ask --------------------------------------------------------------------------------------------------
+# -- engine requests ---------------------------------------------------------------------------------------------------
 
 
 class ClaimThreadBody(Struct, frozen=True):
-    """An engine wants to run a thread. `owner`: what it calls itself."""
+    """Claim of a thread by an engine. `owner`: the name of the engine."""
 
     owner: NonEmptyText
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
-    """A turn that has not ended. `status`: accepted, or running: another life has begun it."""
+    """A turn that has not ended. `status`: accepted, or running: started under an earlier claim."""
 
     turn_id: str
     trigger: TurnTrigger
@@ -244,7 +251,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
 
 
 class ThreadClaim(Struct, frozen=True):
-    """The thread is the engine's, as long as it shows this generation before `until`; each of its calls renews that."""
+    """A claim of a thread, valid for this generation until `until`. Each call of the engine renews it."""
 
     thread_id: str
     generation: int
@@ -253,21 +260,22 @@ class ThreadClaim(Struct, frozen=True):
 
 
 class ReleaseThreadBody(Struct, frozen=True):
-    """An engine lets a thread go."""
+    """Release of a claim."""
 
     generation: int
 
 
 class BeginTurnBody(Struct, frozen=True):
-    """An engine begins a turn."""
+    """Start of a turn."""
 
     generation: int
 
 
 class AppendEntriesBody(Struct, frozen=True, kw_only=True):
-    """What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where its
-    model was shown the log (left out: all that is there now and in `news`); a wait ends at once if the user has said
-    something behind that. `key`: the same again is added once."""
+    """Entries to append to the log. Without entries, the call renews the claim and reads `news`.
+
+    `seen`: last ordinal that the model was shown (omitted: everything up to now, including `news`); a wait ends at
+    once if the user wrote something after it. `key`: idempotency key."""
 
     generation: int
     turn_id: str
@@ -277,8 +285,10 @@ class AppendEntriesBody(Struct, frozen=True, kw_only=True):
 
 
 class AppendEntriesResponse(Struct, frozen=True):
-    """`news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget: nothing
-    more is taken for this turn, but for costs and outputs of tools that were called where it is the budget."""
+    """The result of appending entries.
+
+    `news`: entries by others that the engine has not received. `stop`: interrupted, closed or budget: no more
+    entries of this turn are accepted, except, for budget, usage and outputs of tools that were already called."""
 
     last_ordinal: int
     news: list[EntryItem]
@@ -286,7 +296,7 @@ class AppendEntriesResponse(Struct, frozen=True):
 
 
 class EndTurnBody(Struct, frozen=True, kw_only=True):
-    """A turn is over. `seen`: the last ordinal that the model was shown; input behind it gets a turn of its own."""
+    """The end of a turn. `seen`: last ordinal that the model was shown; later input gets its own turn."""
 
     generation: int
     status: TurnOutcome
@@ -296,7 +306,7 @@ class EndTurnBody(Struct, frozen=True, kw_only=True):
 
 
 class WorkItem(Struct, frozen=True):
-    """A thread with something to do: a turn that was accepted, or one whose engine was not heard of any more."""
+    """A thread with work: an accepted turn, or a running one whose engine stopped renewing its claim."""
 
     thread_id: str
     path: str
@@ -305,7 +315,7 @@ class WorkItem(Struct, frozen=True):
 
 
 class WorkList(Struct, frozen=True):
-    """What engines of a workspace may claim, oldest first."""
+    """Threads that engines of a workspace may claim, oldest first."""
 
     threads: list[WorkItem]
 
@@ -314,8 +324,10 @@ class WorkList(Struct, frozen=True):
 
 
 class AgentCallBody(Struct, frozen=True, kw_only=True):
-    """A call of a collaboration tool. `call_id`: the same again gets the same end and does nothing; `generation`:
-    only as long as the thread is the engine's. The tool says which of the other members count."""
+    """A call of a collaboration tool.
+
+    `call_id`: idempotency key; a repetition gets the same result. `generation`: rejects the call if the engine's
+    claim is lost. Which other members apply depends on the tool."""
 
     call_id: NonEmptyText
     generation: int | None = None
@@ -339,9 +351,10 @@ class AgentCallBody(Struct, frozen=True, kw_only=True):
 
 
 class AgentCallResponse(Struct, frozen=True, kw_only=True):
-    """How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
-    `after`: what a later wait may name, to hear no end twice. `undriven`: the paths of those that have something to do
-    and whose workspace (`quiet`) no engine has asked for work lately: they do not move before one does."""
+    """State of a call. While a wait has the status inProgress, call again with the same `call_id`.
+
+    `after`: pass it to a later wait, so that no end is reported twice. `undriven`: paths of agents with work whose
+    workspace (`quiet`) has had no engine lately; they make no progress until one runs."""
 
     call: CollabCallEntry
     after: dict[str, int] | None = None
@@ -350,7 +363,7 @@ class AgentCallResponse(Struct, frozen=True, kw_only=True):
 
 
 class AgentList(Struct, frozen=True):
-    """The agents of a tree whose paths begin so. `undriven`, `quiet`: as in an answer to a call."""
+    """The agents of a tree under a path prefix. `undriven`, `quiet`: as in AgentCallResponse."""
 
     agents: list[AgentState]
     undriven: list[str] = []
@@ -358,7 +371,7 @@ class AgentList(Struct, frozen=True):
 
 
 class ThreadTreeView(Struct, frozen=True):
-    """All threads of a tree, oldest first, with what they use of its limits."""
+    """All threads of a tree, oldest first, with its usage of the tree limits."""
 
     threads: list[ThreadItem]
     live: int
