@@ -65,7 +65,8 @@ class TemplateSelectionBody(Struct, forbid_unknown_fields=True):
 class TrialPreviewBody(TemplateSelectionBody, forbid_unknown_fields=True, kw_only=True):
     """The example message to render a template for.
 
-    Without a workspace: for an agent of this runtime that has all tools. `several`: its process serves more workspaces.
+    Without a workspace: for an agent of this runtime that has all tools. `several`: its process
+    serves several workspaces.
     """
 
     kind: PreviewKind = "canvas_user"
