@@ -67,7 +67,7 @@ def apply_trigger(
 
 
 class DelegationCloser:
-    """Ends delegations.
+    """Transitions that end delegations.
 
     `history`: whether each end also writes an analytics row, which nothing else reads."""
 

@@ -333,7 +333,7 @@ class DelegationWriter:
 
 
 class DelegationStarter:
-    """Decides how delegations begin."""
+    """Decisions that begin delegations."""
 
     def __init__(
         self,
