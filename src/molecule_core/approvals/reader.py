@@ -57,11 +57,11 @@ class ApprovalReader:
     async def wait_for_change(self, row: Approval, seconds: float) -> Approval:
         """Return an approval once it has changed, or as it is after `seconds`."""
 
-        async def look() -> Poll[Approval]:
+        async def poll() -> Poll[Approval]:
             now = await self.get_approval(row.org_id, row.id)
             return Poll(now if now.rev > row.rev or not now.open else None)
 
-        found = await self._wakeups.wait_until(approval_wake_key(row.org_id, row.id), look, seconds)
+        found = await self._wakeups.wait_until(approval_wake_key(row.org_id, row.id), poll, seconds)
         return found or await self.get_approval(row.org_id, row.id)
 
     async def requested_by(
@@ -136,7 +136,7 @@ class ApprovalReader:
     async def wait_for_task(self, org_id: str, task_id: str, workspace_id: str, seconds: float) -> Approval | None:
         """Wait until there is such an approval. Returns None after `seconds`."""
 
-        async def look() -> Poll[Approval]:
+        async def poll() -> Poll[Approval]:
             return Poll(await self.find_for_task(org_id, task_id, workspace_id))
 
-        return await self._wakeups.wait_until(task_wake_key(org_id, task_id), look, seconds)
+        return await self._wakeups.wait_until(task_wake_key(org_id, task_id), poll, seconds)

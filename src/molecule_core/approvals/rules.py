@@ -284,12 +284,12 @@ def tool_action(tool: str) -> str:
 
 def render_table() -> str:
     """Render the transition table for docs/approvals.md."""
-    heads = "| fact | " + " | ".join(f"`{status}`" for status in ApprovalStatus) + " |"
+    header = "| fact | " + " | ".join(f"`{status}`" for status in ApprovalStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in ApprovalStatus)]) + " |"
         for trigger in ApprovalTrigger
     ]
-    return "\n".join((heads, "|---" * (len(ApprovalStatus) + 1) + "|", *rows))
+    return "\n".join((header, "|---" * (len(ApprovalStatus) + 1) + "|", *rows))
 
 
 def _cell(trigger: ApprovalTrigger, status: ApprovalStatus) -> str:

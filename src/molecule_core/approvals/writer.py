@@ -119,8 +119,8 @@ class ApprovalWriter:
         known = yield from self._find_existing(request, workspace.org_id, action_hash, content, now)
         if known is not None:
             return WriteSet(ApprovalRequestResult(known, is_duplicate=True))
-        opened = (yield ReadQuery("approvals_open_of", {"workspace_id": workspace.id}))[0][0]
-        if opened >= self._limits.approvals_open:
+        open_count = (yield ReadQuery("approvals_open_of", {"workspace_id": workspace.id}))[0][0]
+        if open_count >= self._limits.approvals_open:
             raise TooManyApprovals(limit=self._limits.approvals_open)
         row = Approval(
             org_id=workspace.org_id,

@@ -209,16 +209,16 @@ class DelegationReader:
     async def stats(self, org_id: str | None) -> DelegationStats:
         """Return statistics of the delegations of one organisation or of all."""
         by_status, by_reason = Counter[str](), Counter[str]()
-        opened = stuck = 0
+        open_count = stuck = 0
         for each in self._org_ids(org_id):
             for status, reason, count in await self._store.rows("delegation_counts", {"org_id": each}):
                 by_status[status] += count
                 by_reason[reason or ""] += count
             found = await self.count_open_and_stuck(each)
-            opened, stuck = opened + found[0], stuck + found[1]
+            open_count, stuck = open_count + found[0], stuck + found[1]
         del by_reason[""]
         median = await self._median_seconds(org_id, sum(by_status[each] for each in DelegationStatus if each.is_ended))
-        return DelegationStats(dict(by_status), dict(by_reason), opened, stuck, median)
+        return DelegationStats(dict(by_status), dict(by_reason), open_count, stuck, median)
 
     async def _median_seconds(self, org_id: str | None, ended: int) -> float | None:
         """Return the median seconds from begin to end of the ended delegations."""
@@ -235,11 +235,11 @@ class DelegationReader:
     async def wait_for_change(self, row: Delegation, seconds: float, *, for_end: bool = False) -> Delegation:
         """Return a delegation once it ended or, unless `for_end`, changed after this row; as it is after `seconds`."""
 
-        async def look() -> Poll[Delegation]:
+        async def poll() -> Poll[Delegation]:
             now = await self.get_delegation(row.org_id, row.id)
             return Poll(now if not now.open or (now.rev > row.rev and not for_end) else None)
 
-        found = await self._wakeups.wait_until(delegation_wake_key(row.org_id, row.id), look, seconds)
+        found = await self._wakeups.wait_until(delegation_wake_key(row.org_id, row.id), poll, seconds)
         crash_points.mark_reached("result.waited")
         return found or await self.get_delegation(row.org_id, row.id)
 
@@ -250,10 +250,10 @@ class DelegationReader:
 
     async def _latest_progress(self, rows: Sequence[Delegation]) -> dict[str, DelegationProgress]:
         """Return the latest progress of those that were claimed."""
-        taken = [row for row in rows if row.taken_at is not None]
-        queries: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in taken]
+        claimed = [row for row in rows if row.taken_at is not None]
+        queries: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in claimed]
         found = await self._store.rows_of_each("delegation_progress_of", queries) if queries else []
-        return {row.id: _parse_progress(*progress[0]) for row, progress in zip(taken, found, strict=True) if progress}
+        return {row.id: _parse_progress(*progress[0]) for row, progress in zip(claimed, found, strict=True) if progress}
 
     # -- rendering -----------------------------------------------------------------------------------------------------
 

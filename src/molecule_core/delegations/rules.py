@@ -389,12 +389,12 @@ def queue_status(row: Delegation) -> str:
 
 def render_table() -> str:
     """Render the transition table for docs/delegations.md."""
-    heads = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
+    header = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in DelegationStatus)]) + " |"
         for trigger in DelegationTrigger
     ]
-    return "\n".join((heads, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
+    return "\n".join((header, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
 
 
 def _cell(trigger: DelegationTrigger, status: DelegationStatus) -> str:

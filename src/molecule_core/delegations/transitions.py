@@ -233,8 +233,8 @@ def timeline_write(
 ) -> Statement:
     """Return the statement that adds a timeline entry."""
     state = {"status": row.status.value, "phase": row.phase.value, "attempt": row.attempt}
-    line = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
-    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **line}
+    entry = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
+    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **entry}
 
 
 def sent_event(row: Delegation, now: int) -> JournalEvent:

@@ -210,7 +210,7 @@ class ThreadReader:
         These are threads that it may claim, or has claimed and has a turn to begin in. `include_own`: also those in
         which it has begun a turn, for an engine that restarted."""
 
-        async def look() -> Poll[list[WorkItem]]:
+        async def poll() -> Poll[list[WorkItem]]:
             now = self._clock.now()
             engine_query = {"workspace_id": workspace_id, "owner": owner, "now": now}
             query = {**engine_query, "own_too": int(include_own), "count": self._limits.thread_rows}
@@ -220,7 +220,7 @@ class ThreadReader:
             ((until,),) = await self._store.rows("thread_work_held", engine_query)
             return Poll(None, next_poll_in=None if until is None else (until - now) / SECOND)
 
-        return WorkList(await self._wakeups.wait_until(work_wake_key(workspace_id), look, seconds) or [])
+        return WorkList(await self._wakeups.wait_until(work_wake_key(workspace_id), poll, seconds) or [])
 
     async def without_engine(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return the threads without an engine: not claimed, and no recent poll for work of their workspace."""

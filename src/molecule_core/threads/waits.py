@@ -353,10 +353,10 @@ class AgentWaits:
 
 
 async def is_over_within(
-    wakeups: Notifier, keys: Sequence[str], look: Callable[[], Awaitable[Poll[bool]]], seconds: float
+    wakeups: Notifier, keys: Sequence[str], poll: Callable[[], Awaitable[Poll[bool]]], seconds: float
 ) -> bool:
     """Return whether a wait was over within `seconds`. Registers all keys before the first poll."""
-    found: bool | None = await wakeups.wait_until_any(keys, look, seconds)
+    found: bool | None = await wakeups.wait_until_any(keys, poll, seconds)
     return found is not None
 
 
