@@ -463,7 +463,7 @@ class AlreadyDecided(_ApprovalDetails, MoleculeError):
 
 
 class ApprovalReassigned(_ApprovalDetails, MoleculeError):
-    """you can no longer decide this approval: {what}. No action is needed."""
+    """this approval does not wait for your decision: {what}."""
 
 
 class ApprovalChanged(_ApprovalDetails, MoleculeError):
@@ -594,7 +594,7 @@ class RateLimited(MoleculeError):
 
 
 class CapacityExceeded(MoleculeError):
-    """the limit of {most} {what} in use is reached. Close one, then try again."""
+    """the limit of {most} {what} is reached. End one, then try again."""
 
     @property
     def extras(self) -> dict[str, Any]:
