@@ -1,6 +1,6 @@
-"""One question to a server by the standard library alone, for programs that must start and end in a blink.
+"""One GET request with the standard library only, for programs that must start and end quickly.
 
-Above: cli/inbox_hook.py. Below: the network.
+Called by cli/inbox_hook.py.
 """
 
 import json
@@ -12,7 +12,7 @@ _MAX_BYTES = 256 << 10
 
 
 def get_json(url: str, path: str, token: str, seconds: float) -> Any:
-    """What a path answers; None for whatever else happens. A wait for each step of the network ends after `seconds`."""
+    """Return the JSON of a path, or None on any failure. `seconds` is the timeout of each network operation."""
     try:
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
