@@ -124,21 +124,21 @@ class ApiClient:
         content = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         try:
-            answer = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
+            response = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
         except _CONNECTION_ERRORS as error:
             raise NoAnswerError(str(error) or type(error).__name__) from error
-        if not answer.is_success:
-            raise ApiError(answer.status_code, _error_body(answer))
-        return _decode_body(answer)
+        if not response.is_success:
+            raise ApiError(response.status_code, _error_body(response))
+        return _decode_body(response)
 
     async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield live frames, the greeting first, until the server ends the stream. Raises ApiError, NoAnswerError."""
         try:
-            async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as answer:
-                if not answer.is_success:
-                    await answer.aread()
-                    raise ApiError(answer.status_code, _error_body(answer))
-                async for line in answer.aiter_lines():
+            async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiError(response.status_code, _error_body(response))
+                async for line in response.aiter_lines():
                     if line.startswith(_SSE_DATA_PREFIX):
                         yield msgspec.json.decode(line[len(_SSE_DATA_PREFIX) :])
         except _CONNECTION_ERRORS as error:
@@ -181,50 +181,50 @@ def expect_type(value: Any, kind: type[T]) -> T:
     return value
 
 
-def expect_member(answer: Any, name: str, kind: type[T]) -> T:
+def expect_member(response: Any, name: str, kind: type[T]) -> T:
     """Check the type of a response's member. Raises NoAnswerError."""
-    return expect_type(expect_type(answer, dict).get(name), kind)
+    return expect_type(expect_type(response, dict).get(name), kind)
 
 
-def _decode_body(answer: httpx2.Response) -> Any:
+def _decode_body(response: httpx2.Response) -> Any:
     """Decode a response; an empty one is valid. Raises ApiError if it is not JSON, whatever its status."""
-    if not answer.content:
+    if not response.content:
         return ""
     try:
-        return msgspec.json.decode(answer.content)
+        return msgspec.json.decode(response.content)
     except msgspec.DecodeError:
         detail = "is no Molecule server, or has none behind it now"
-        raise ApiError(answer.status_code, {"error": _wrong_server_text(answer, detail)}) from None
+        raise ApiError(response.status_code, {"error": _wrong_server_text(response, detail)}) from None
 
 
-def _error_body(answer: httpx2.Response) -> dict[str, Any]:
-    if not answer.is_error:
-        return {"error": _redirect_text(answer)}
-    value = _decode_or_text(answer)
+def _error_body(response: httpx2.Response) -> dict[str, Any]:
+    if not response.is_error:
+        return {"error": _redirect_text(response)}
+    value = _decode_or_text(response)
     return value if isinstance(value, dict) else {"error": str(value)}
 
 
-def _decode_or_text(answer: httpx2.Response) -> Any:
+def _decode_or_text(response: httpx2.Response) -> Any:
     try:
-        return msgspec.json.decode(answer.content)
+        return msgspec.json.decode(response.content)
     except msgspec.DecodeError:
-        return answer.text[:500]
+        return response.text[:500]
 
 
-def _redirect_text(answer: httpx2.Response) -> str:
+def _redirect_text(response: httpx2.Response) -> str:
     """Describe a redirect, without the parts of its url that may hold secrets.
 
     Redirects are not followed: the token is for one server."""
     try:
-        to = answer.url.join(answer.headers["location"])
+        to = response.url.join(response.headers["location"])
         path = to.raw_path.partition(b"?")[0].decode()
         location = f"{to.scheme}://{to.netloc.decode()}{path}"[:_MAX_URL_LENGTH]
         detail = f"does not answer but leads to {location}, which is not followed"
     except (KeyError, httpx2.InvalidURL):
         detail = "gives no answer of a Molecule server"
-    return _wrong_server_text(answer, detail)
+    return _wrong_server_text(response, detail)
 
 
-def _wrong_server_text(answer: httpx2.Response, detail: str) -> str:
-    here = f"{answer.url.scheme}://{answer.url.netloc.decode()}"
+def _wrong_server_text(response: httpx2.Response, detail: str) -> str:
+    here = f"{response.url.scheme}://{response.url.netloc.decode()}"
     return f"{here} {detail}. Set the server's address ({_ADDRESS_OPTIONS}) to where it answers itself"

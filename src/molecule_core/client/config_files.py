@@ -49,8 +49,8 @@ def settings_file(environ: Mapping[str, str], home: Path, folder: Path, scope: s
     return folder / ".claude" / "settings.local.json"
 
 
-def _folder_of(environ: Mapping[str, str], variable: str, usual: Path) -> Path:
-    return Path(environ[variable]).expanduser() if environ.get(variable) else usual
+def _folder_of(environ: Mapping[str, str], variable: str, default: Path) -> Path:
+    return Path(environ[variable]).expanduser() if environ.get(variable) else default
 
 
 class AppliedEdit(Struct, frozen=True):

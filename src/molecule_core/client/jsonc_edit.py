@@ -48,10 +48,10 @@ def set_value(text: str, path: JsonPath, value: Any) -> str:
         gap = "\n" if text.strip() and not text.endswith("\n") else ""
         return text + gap + _render_value(_nest(path, value), "  ", "\n", 0) + "\n"
     while depth < len(path):
-        below = _find_member(node, path[depth])
-        if below is None:
+        child = _find_member(node, path[depth])
+        if child is None:
             return _insert_member(text, node, path[depth], _nest(path[depth + 1 :], value), depth)
-        node, depth = below, depth + 1
+        node, depth = child, depth + 1
     style = _detect_style(text)
     return (
         text[: node.start] + _render_value(value, *style, _indent_level(text, node.start, style[0])) + text[node.end :]
@@ -62,10 +62,10 @@ def without(text: str, path: JsonPath) -> str:
     """Remove the member at a path; without one the text is unchanged. Raises JsonEditError."""
     node = _parse_root(text)
     for step in path[:-1]:
-        below = _find_member(node, step)
-        if below is None:
+        child = _find_member(node, step)
+        if child is None:
             return text
-        node = below
+        node = child
     found = [index for index, each in enumerate(node.members or []) if each[0] == path[-1]]
     for index in reversed(found):
         text = _cut_member(text, node, index)
@@ -111,11 +111,11 @@ def _insert_member(text: str, node: JsonNode, key: str | int, value: Any, depth:
     lines = (
         newline + (indent if not indent.strip() else unit * level) + named + _render_value(value, unit, newline, level)
     )
-    behind = _skip_trivia(text, last)
-    comma, spot = ("", behind + 1) if text[behind] == "," else (",", last)
-    rest = _REST_OF_LINE.match(text, spot)
-    behind = rest.end() if rest is not None else spot
-    return text[:last] + comma + text[last:behind] + lines + text[behind:]
+    after = _skip_trivia(text, last)
+    comma, rest_start = ("", after + 1) if text[after] == "," else (",", last)
+    rest = _REST_OF_LINE.match(text, rest_start)
+    after = rest.end() if rest is not None else rest_start
+    return text[:last] + comma + text[last:after] + lines + text[after:]
 
 
 def _cut_member(text: str, node: JsonNode, index: int) -> str:
@@ -152,10 +152,10 @@ def _join_parts(text: str, before: str, after: str, ends_comment: bool) -> str:
 
 def _node_at(node: JsonNode, path: JsonPath) -> JsonNode:
     for step in path:
-        below = _find_member(node, step)
-        if below is None:
+        child = _find_member(node, step)
+        if child is None:
             break
-        node = below
+        node = child
     return node
 
 

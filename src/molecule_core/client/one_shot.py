@@ -19,8 +19,8 @@ def get_json(url: str, path: str, token: str, seconds: float) -> Any:
         connection = kind(parts.hostname or "", parts.port, timeout=seconds)
         try:
             connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})
-            answer = connection.getresponse()
-            return json.loads(answer.read(_MAX_BYTES)) if answer.status == 200 else None
+            response = connection.getresponse()
+            return json.loads(response.read(_MAX_BYTES)) if response.status == 200 else None
         finally:
             connection.close()
     except (OSError, HTTPException, ValueError):

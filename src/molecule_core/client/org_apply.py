@@ -113,11 +113,11 @@ class OrgPlanApplier:
         workspace, path = creation.node.workspace, creation.node.path
         body = {name: value for name in _CREATE_FIELDS if (value := getattr(workspace, name)) is not None}
         body |= {"org_id": self._org_id, "parent_id": parent_id, "role": workspace.role or None}
-        answer = await self._api.post("/workspaces", body)
+        response = await self._api.post("/workspaces", body)
         self._report(f"+ {format_path(path)}")
-        self._save_token(answer["id"], path, answer["connection"]["auth_token"])
-        await self._set_abilities(answer["id"], _non_default_abilities(workspace))
-        return str(answer["id"])
+        self._save_token(response["id"], path, response["connection"]["auth_token"])
+        await self._set_abilities(response["id"], _non_default_abilities(workspace))
+        return str(response["id"])
 
     async def _update_workspace(self, update: UpdateWorkspace, parent_id: str | None) -> None:
         id_, new = update.row["id"], {name: value for name, (_, value) in update.members.items()}

@@ -170,12 +170,12 @@ def _plan_removals(rows: list[Row], by_id: dict[str, Row], kept: set[str]) -> li
     removals = []
     for row in removed_rows:
         if row["parent_id"] not in removed_ids:
-            below = [
+            descendants = [
                 each["name"]
                 for each in removed_rows
                 if each is not row and _is_below(each, row["id"], by_id, removed_ids)
             ]
-            removals.append(RemoveWorkspace(row, row_path(row, by_id), below))
+            removals.append(RemoveWorkspace(row, row_path(row, by_id), descendants))
     return removals
 
 

@@ -75,10 +75,10 @@ class ToolRunner:
         request = spec.to_request(workspace.id, arguments)
         headers = message_tools.idempotency_headers(key or self._ids.new()) if spec.call.keyed else None
         requester = with_approval(workspace.requester, arguments, read_only=True)
-        answer = await requester.call(
+        response = await requester.call(
             request.method, request.path, body=request.body, query=request.query or None, headers=headers
         )
-        return spec.convert_result(workspace.id, answer)
+        return spec.convert_result(workspace.id, response)
 
     async def close(self) -> None:
         """Release the messages that were claimed and not shown."""

@@ -126,11 +126,11 @@ def load_queries(dialect: Dialect) -> Mapping[str, Query]:
 
 def _load_texts(dialect: Dialect) -> dict[str, str]:
     found: dict[str, str] = {}
-    for slice_name in PACKAGES_WITH_QUERIES:
-        folder = package_resources.PACKAGE_FOLDER / slice_name
+    for package_name in PACKAGES_WITH_QUERIES:
+        folder = package_resources.PACKAGE_FOLDER / package_name
         for name, _, text in split_statements(folder.joinpath("queries.sql").read_text(encoding="utf-8")):
             if name in found:
-                raise ValueError(f"the query name {name} stands twice; the second is in {slice_name}/queries.sql")
+                raise ValueError(f"the query name {name} stands twice; the second is in {package_name}/queries.sql")
             found[name] = text
         override = folder.joinpath(f"queries.{dialect}.sql")
         if override.is_file():

@@ -191,8 +191,8 @@ class Notifier:
             if self._max_sleep_seconds is not None:
                 self._key_by_channel[channel_id_of(key)] = key
 
-    def _sleep_seconds(self, left: float, again_in: float | None) -> float:
-        return min(each for each in (left, again_in, self._max_sleep_seconds) if each is not None)
+    def _sleep_seconds(self, left: float, next_poll_in: float | None) -> float:
+        return min(each for each in (left, next_poll_in, self._max_sleep_seconds) if each is not None)
 
     def _unregister(self, key: str, waiter: Waiter) -> None:
         waiters = self._waiters[key]
