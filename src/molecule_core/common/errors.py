@@ -31,8 +31,7 @@ class MoleculeError(Exception):
 def reject_future(future: "asyncio.Future[Any]", error: BaseException) -> None:
     """Set an error on a future. A MoleculeError is marked as retrieved.
 
-    The waiter may be gone, and asyncio would log an unretrieved rejection as an error.
-    """
+    The waiter may be gone, and asyncio would log an unretrieved rejection as an error."""
     future.set_exception(error)
     if isinstance(error, MoleculeError):
         future.exception()

@@ -50,8 +50,8 @@ def _fold_character(character: str) -> str:
 
 
 def _is_accent(combining_class: int) -> bool:
-    """Return whether a mark is an accent of Latin, Greek or Cyrillic, or a Hebrew or Arabic point, which are often
-    omitted.
+    """Return whether a mark is an accent that texts often omit.
 
-    Vowel signs of other scripts change the word."""
+    These are accents of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic. Vowel signs of other scripts
+    change the word."""
     return combining_class >= 200 or 10 <= combining_class <= 35

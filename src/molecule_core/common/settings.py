@@ -47,8 +47,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     push_instructions_enabled: bool = False
     """Whether each delivery has instructions for its answer. Also PUSH_INSTRUCTIONS_ENABLED in the environment."""
     instruction_shape: Literal["json", "xml", "both"] = "both"
-    """Default form of instructions: a JSON member for agents that ask for it, an XML block in the text for those that
-    do not, or both."""
+    """Default form of instructions.
+
+    A JSON member for agents that ask for it, an XML block in the text for those that do not, or both."""
     instruction_adaptive: bool = False
     """Whether an agent that answers correctly gets shorter instructions."""
     delegation_ledger_write: bool = False

@@ -92,10 +92,10 @@ _MAX_EXTENSION_BYTES = 20
 
 
 def sanitize_file_name(name: str, max_bytes: int) -> str:
-    """Return a file name that is safe to show and to save: one path segment, one line, visible characters, no device
-    name.
+    """Return a file name that is safe to show and to save.
 
-    Never empty. A name that is too long keeps its extension."""
+    It is one path segment and one line, has visible characters only, and is no device name. Never empty; a name that is
+    too long keeps its extension."""
     last = re.split(r"[/\\]", name[-4 * max_bytes :])[-1]
     visible = "".join(" " if c.isspace() else c for c in last if c.isspace() or not _is_invisible(c))
     trimmed = _UNSAFE_FILE_CHARACTERS.sub("_", " ".join(visible.split())).strip(". ")

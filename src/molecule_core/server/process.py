@@ -47,8 +47,9 @@ class ProcessRuntime:
         self.store = self._create_store()
 
     async def _save_periodically(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
-        """Save the heartbeats that this process received: soon after a change of task (`key` is notified), else with
-        each sweep."""
+        """Save the heartbeats that this process received, with each sweep.
+
+        Also soon after a change of task, which notifies `key`, but at most once a second."""
 
         async def look() -> Poll[bool]:
             try:

@@ -27,11 +27,11 @@ class ReadQuery(NamedTuple):
 
 
 class NextNumber(NamedTuple):
-    """Requests the next number of a gap-free sequence: an int, 1 for the first, or None if it would exceed
-    `max_number`.
+    """Requests the next number of a gap-free sequence.
 
-    `name` is a query that returns the highest number in use for `:key`. A command requests numbers after its last
-    chance to be rejected, so that none stays unused. `allow_gaps`: a number that is only a counter may stay unused."""
+    Answered with an int, 1 for the first, or None if it would exceed `max_number`. `name` is a query that returns the
+    highest number in use for `:key`. A command requests numbers after its last chance to be rejected, so that none
+    stays unused. `allow_gaps`: a number that is only a counter may stay unused."""
 
     name: str
     key: str

@@ -1,5 +1,4 @@
-"""Dispatches the domain events of a command to subscribers of other packages, in the same transaction and a fixed
-order.
+"""Dispatches the domain events of a command to subscribers, in the same transaction and a fixed order.
 
 A writer puts domain events on its write set and does not know the subscribers. They are registered only in
 `server/composition.py`; docs/order.md prints the table. A handler reads and decides as a command does: it is a

@@ -109,8 +109,7 @@ class TimerWorker:
         return True
 
     async def _postpone(self, failed: list[tuple[str, str, int]]) -> None:
-        """Postpone failed timers in the table, behind those that are due; one that was set again meanwhile stays as it
-        is."""
+        """Postpone failed timers, behind those that are due; one that was set again meanwhile stays as it is."""
         later = self._clock.now() + round(_RETRY_SECONDS * SECOND)
         writes: list[tuple[str, Params]] = [
             ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in failed
