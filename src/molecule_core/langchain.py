@@ -47,7 +47,7 @@ class Toolkit:
     LangChain calls a tool from any loop or thread, while connections belong to one loop."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        """Raises BadConfiguration."""
+        """Read the configuration and start the thread. Raises BadConfiguration."""
         self._configuration = read_configuration(environment() if environ is None else environ)
         self._clock = SystemClock()
         self._randomness = SystemRandomness()

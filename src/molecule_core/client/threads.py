@@ -134,9 +134,9 @@ class ThreadsClient:
         body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key, "seen": seen}
         return _convert_response(await self._api.post(_thread_path(thread_id, "entries"), body), AppendResult)
 
-    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
+    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **fields: Any) -> None:
         """End a turn with `status`, and `final` or `error`."""
-        await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **how})
+        await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **fields})
 
 
 def _thread_path(thread_id: str, *rest: str) -> str:
