@@ -37,7 +37,7 @@ def tools(environ: Mapping[str, str] | None = None) -> list[BaseTool]:
     """Return all tools, for the workspaces that the environment names (WORKSPACE_ID etc., or MOLECULE_WORKSPACES).
 
     The connections stay open until the program ends; a program that must close them earlier uses Toolkit. Raises
-    BadConfiguration if the environment does not name a workspace."""
+    ConfigurationError if the environment does not name a workspace."""
     return Toolkit(environ).tools
 
 
@@ -47,7 +47,7 @@ class Toolkit:
     LangChain calls a tool from any loop or thread, while connections belong to one loop."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        """Read the configuration and start the thread. Raises BadConfiguration."""
+        """Read the configuration and start the thread. Raises ConfigurationError."""
         self._configuration = read_configuration(environment() if environ is None else environ)
         self._clock = SystemClock()
         self._randomness = SystemRandomness()
