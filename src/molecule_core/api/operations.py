@@ -145,7 +145,7 @@ class OperationsRoutes:
     async def get_metrics(self, _request: Request) -> Response:
         """Return all metrics in the Prometheus text format."""
         lag = await self._loop_lag()
-        total, largest = await self._sources.messages.count_unhandled(
+        total, largest = await self._sources.messages.count_unacked(
             [each.id for each in self._sources.org.workspaces()]
         )
         samples = [

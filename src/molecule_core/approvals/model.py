@@ -41,7 +41,7 @@ class ApprovalStatus(StrEnum):
 class ApprovalTrigger(StrEnum):
     """An occurrence that may change an approval's state."""
 
-    MOVED = "moved"
+    ESCALATE = "moved"
     """Another approver is asked, or only a person."""
     QUESTION = "question"
     """The approver asks the requester a question."""
@@ -183,8 +183,8 @@ class Approval(Struct, frozen=True, kw_only=True):
             action_hash=self.action_hash,
             holder_id=self.holder_id,
             asked_ids=frozenset(self.asked_ids),
-            escalated=frozenset(entry.by.id for entry in history if entry.what == "escalated"),
-            passed_on=frozenset(
+            escalated_by=frozenset(entry.by.id for entry in history if entry.what == "escalated"),
+            person_escalations=frozenset(
                 (entry.by.id, "" if entry.holder is None else entry.holder.id) for entry in escalations
             ),
             is_above=is_above,
@@ -202,10 +202,10 @@ class DecisionState(NamedTuple):
     action_hash: str
     holder_id: str | None
     asked_ids: frozenset[str]
-    escalated: frozenset[str]
+    escalated_by: frozenset[str]
     asker: tuple[str, str] | None
     decided: tuple[str, str, str] | None
-    passed_on: frozenset[tuple[str, str]] = frozenset()
+    person_escalations: frozenset[tuple[str, str]] = frozenset()
     """The persons who escalated it since the last change, with the approver at that time."""
     is_above: bool = True
     """Whether the current approver is above the requester in the org tree."""
@@ -241,7 +241,7 @@ class DecisionCheck(StrEnum):
     """The workspace was never asked."""
     ALREADY_DECIDED = "decided"
     """Another decision came first."""
-    MOVED_ON = "moved_on"
+    REASSIGNED = "moved_on"
     """Another approver is asked now."""
     QUESTION_OPEN = "waits"
     """A question is already open."""

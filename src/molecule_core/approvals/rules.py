@@ -39,7 +39,7 @@ WITHDRAWN, USED = "APPROVAL_WITHDRAWN", "APPROVAL_USED"
 
 _OPEN_STATUSES = (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 _RULES: dict[ApprovalTrigger, dict[ApprovalStatus, ApprovalTransitionRule]] = {
-    ApprovalTrigger.MOVED: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.PENDING, ESCALATED)),
+    ApprovalTrigger.ESCALATE: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.PENDING, ESCALATED)),
     ApprovalTrigger.QUESTION: {ApprovalStatus.PENDING: ApprovalTransitionRule(ApprovalStatus.INFO, INFO_REQUESTED)},
     ApprovalTrigger.ANSWER: {ApprovalStatus.INFO: ApprovalTransitionRule(ApprovalStatus.PENDING, ANSWERED)},
     ApprovalTrigger.APPROVE: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.APPROVED, APPROVED)),
@@ -58,7 +58,7 @@ TRANSITIONS: Mapping[tuple[ApprovalTrigger, ApprovalStatus], ApprovalTransitionR
 TRIGGER_OF_DECISION: Mapping[DecisionKind, ApprovalTrigger] = {
     DecisionKind.APPROVE: ApprovalTrigger.APPROVE,
     DecisionKind.DENY: ApprovalTrigger.DENY,
-    DecisionKind.ESCALATE: ApprovalTrigger.MOVED,
+    DecisionKind.ESCALATE: ApprovalTrigger.ESCALATE,
     DecisionKind.MORE_INFO: ApprovalTrigger.QUESTION,
 }
 """The trigger of each decision."""
@@ -115,8 +115,8 @@ def check_decision(state: DecisionState, by: Decider, request: DecisionRequest) 
 def _check_open(state: DecisionState, by: Decider, request: DecisionRequest, *, is_agent: bool) -> DecisionCheck:
     """Check a decision on an open approval by a party that was asked."""
     if is_agent and (by.id != state.holder_id or not state.is_above):  # control: decision-holder
-        has_escalated = request.decision is DecisionKind.ESCALATE and by.id in state.escalated
-        return DecisionCheck.REPEATED if has_escalated else DecisionCheck.MOVED_ON
+        has_escalated = request.decision is DecisionKind.ESCALATE and by.id in state.escalated_by
+        return DecisionCheck.REPEATED if has_escalated else DecisionCheck.REASSIGNED
     if request.decision is DecisionKind.MORE_INFO and state.status is ApprovalStatus.INFO:
         return DecisionCheck.REPEATED if state.asker == (by.kind.value, by.id) else DecisionCheck.QUESTION_OPEN
     if _is_stale(state, request):  # control: decision-revision
@@ -140,11 +140,13 @@ def _check_escalation(state: DecisionState, by: Decider, request: DecisionReques
 
     A person may escalate past any approver, but only once unless the request names the current one: a repeated click
     means one escalation."""
-    has_escalated = any(person == by.id for person, _ in state.passed_on)
+    has_escalated = any(person == by.id for person, _ in state.person_escalations)
     if not is_agent and request.holder is None and has_escalated:
         return DecisionCheck.REPEATED
     if not is_agent and request.holder not in (None, state.holder_id):
-        return DecisionCheck.REPEATED if (by.id, request.holder) in state.passed_on else DecisionCheck.MOVED_ON
+        return (
+            DecisionCheck.REPEATED if (by.id, request.holder) in state.person_escalations else DecisionCheck.REASSIGNED
+        )
     return DecisionCheck.NO_HIGHER_APPROVER if state.holder_id is None else DecisionCheck.VALID
 
 

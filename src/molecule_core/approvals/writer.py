@@ -250,7 +250,7 @@ class ApprovalWriter:
             raise NotFound(what="approval")
         if check in (DecisionCheck.ALREADY_DECIDED, DecisionCheck.REPEATED):
             raise AlreadyDecided(decided=_decision_text(row), approval=item)
-        if check is DecisionCheck.MOVED_ON:
+        if check is DecisionCheck.REASSIGNED:
             raise ApprovalReassigned(what="somebody else is asked now", approval=item)
         if check is DecisionCheck.QUESTION_OPEN:
             raise ApprovalReassigned(what="a question about it is open; it can be approved or denied", approval=item)

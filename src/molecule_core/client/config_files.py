@@ -178,7 +178,7 @@ class HostConfigFiles:
         own = [each for each in self.load_edits() if each.host == host and each.file in names]
         return [each for each in own if each.at == own[-1].at]
 
-    def undo_edit(self, change: AppliedEdit, take_out: Edit) -> UndoResult:
+    def undo_edit(self, change: AppliedEdit, remove_own: Edit) -> UndoResult:
         """Restore a file. If it was changed since, `take_out` removes only our part.
 
         A token that no other edit needs is deleted too. Raises CommandFailed."""
@@ -187,7 +187,7 @@ class HostConfigFiles:
         exact = now is None or _sha256(now) == change.after or now == before
         try:
             if not exact:
-                remaining = self.edited_content(file, take_out)
+                remaining = self.edited_content(file, remove_own)
                 if remaining is not None:
                     _write_atomically(file, remaining, stat.S_IMODE(file.stat().st_mode))
             elif change.backup is None:

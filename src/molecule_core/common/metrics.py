@@ -161,7 +161,7 @@ class InstructionMeter:
 
     Only built-in runtimes and templates are labels: names that people choose are unbounded."""
 
-    __slots__ = ("_runtimes", "_templates", "failures", "outcomes", "rollbacks", "tokens", "deliveries")
+    __slots__ = ("_runtimes", "_templates", "deliveries", "failures", "outcomes", "rollbacks", "tokens")
 
     def __init__(self, runtimes: Iterable[str] = (), templates: Iterable[str] = ()) -> None:
         self._runtimes = frozenset(runtimes)

@@ -111,7 +111,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         DelegationStatus.QUEUED: _move_to(None, DelegationPhase.CLAIMED, new_attempt_only=True),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.RETURNED: _for_statuses(
+    DelegationTrigger.RELEASED: _for_statuses(
         (DelegationStatus.DISPATCHED, DelegationStatus.QUEUED), _move_to(None, DelegationPhase.WAITING)
     ),
     DelegationTrigger.BUSY: {**_for_statuses(_UNSENT_STATUSES, _TO_QUEUE), **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
@@ -120,7 +120,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
     DelegationTrigger.ACCEPTED: {**_TO_CLAIMED, **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
-    DelegationTrigger.UNSURE: {
+    DelegationTrigger.OUTCOME_UNKNOWN: {
         **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.UNKNOWN, DelegationPhase.WAITING)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
@@ -136,7 +136,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REJECTED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.GAVE_UP: {
+    DelegationTrigger.DELIVERY_FAILED: {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
@@ -146,7 +146,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
     DelegationTrigger.CANCELLED: _for_statuses(
         _OPEN_STATUSES, _end_with(DelegationStatus.CANCELLED, FAILED, FailureReason.CANCELLED)
     ),
-    DelegationTrigger.TARGET_GONE: _for_statuses(
+    DelegationTrigger.TARGET_REMOVED: _for_statuses(
         _OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.TARGET_REMOVED)
     ),
     DelegationTrigger.REPORTED_DONE: {
@@ -157,7 +157,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REPORTED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.UNSURE_TOO_LONG: {
+    DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG: {
         DelegationStatus.UNKNOWN: _end_with(DelegationStatus.FAILED, FAILED, FailureReason.UNKNOWN_OUTCOME)
     },
 }

@@ -89,7 +89,7 @@ class DelegationSubscriber:
     def on_released(self, org_id: str, event: MessagesReleased) -> Generator[StepRequest, Any, Changes]:
         """Record that messages were released."""
         rows = yield from load_delegations(org_id, list(event.delegation_ids))
-        return _merge_all([save_transition(apply_trigger(row, DelegationTrigger.RETURNED, event.at)) for row in rows])
+        return _merge_all([save_transition(apply_trigger(row, DelegationTrigger.RELEASED, event.at)) for row in rows])
 
     def on_push_deferred(self, org_id: str, event: PushDeferred) -> Generator[StepRequest, Any, Changes]:
         """Record that a push will be retried, or waits for a busy agent."""
@@ -99,7 +99,9 @@ class DelegationSubscriber:
     def on_push_outcome_unknown(self, org_id: str, event: PushOutcomeUnknown) -> Generator[StepRequest, Any, Changes]:
         """Record that a sent message got no response, and schedule the check that ends the wait for one."""
         return (
-            yield from self._apply_trigger(org_id, event.delegation_id, DelegationTrigger.UNSURE, event.at, event.error)
+            yield from self._apply_trigger(
+                org_id, event.delegation_id, DelegationTrigger.OUTCOME_UNKNOWN, event.at, event.error
+            )
         )
 
     def on_push_accepted(self, org_id: str, event: PushAccepted) -> Generator[StepRequest, Any, Changes]:
@@ -123,7 +125,7 @@ class DelegationSubscriber:
         transitions = [apply_trigger(row, trigger, at, detail=detail) for row in rows]
         due = [rules.next_check_at(pending.row, at, self._limits) for pending in transitions]
         moved_changes = _merge_all([save_transition(pending) for pending in transitions])
-        if trigger is not DelegationTrigger.UNSURE or not moved_changes.events:
+        if trigger is not DelegationTrigger.OUTCOME_UNKNOWN or not moved_changes.events:
             return moved_changes
         timers = [
             set_timer_if_earlier(DELEGATION, pending.row.key, each)
@@ -140,18 +142,22 @@ class DelegationSubscriber:
         rows = yield from load_delegations(org_id, [event.delegation_id])
         reason, explanation = FailureReason(event.code), event.detail or event.code
         for row in rows:
-            for transition in rules.transitions_for(row.state, DelegationTrigger.GAVE_UP, reason=reason):
+            for transition in rules.transitions_for(row.state, DelegationTrigger.DELIVERY_FAILED, reason=reason):
                 if transition.is_late:
                     return Changes(
                         [
                             timeline_write(
-                                row, DelegationTrigger.GAVE_UP, event.at, is_late=True, detail=_preview(explanation)
+                                row,
+                                DelegationTrigger.DELIVERY_FAILED,
+                                event.at,
+                                is_late=True,
+                                detail=_preview(explanation),
                             )
                         ]
                     )
                 answer = self._results.system_answer(row.target_id, explanation, row.context_id)
                 closing = yield from self._closer.close(
-                    row, DelegationTrigger.GAVE_UP, transition, answer, "push", event.at
+                    row, DelegationTrigger.DELIVERY_FAILED, transition, answer, "push", event.at
                 )
                 target = active_workspace(self._org, row.target_id)
                 # An error of the agent itself has already closed its obligation.

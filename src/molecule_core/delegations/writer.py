@@ -24,7 +24,7 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
-    BEGUN_ENTRY,
+    BEGIN_ENTRY,
     DELEGATION,
     Ancestor,
     BeginResult,
@@ -305,7 +305,7 @@ class DelegationWriter:
 
     def _due_trigger(self, row: Delegation, now: int, *, is_lost: bool) -> tuple[DelegationTrigger, str] | None:
         if active_workspace(self._org, row.target_id) is None:
-            return DelegationTrigger.TARGET_GONE, "the target was removed"
+            return DelegationTrigger.TARGET_REMOVED, "the target was removed"
         if is_lost or active_workspace(self._org, row.source_id) is None:
             return DelegationTrigger.CANCELLED, "the work that it belonged to has ended"
         if row.deadline_at <= now:  # control: deadline-due
@@ -314,7 +314,7 @@ class DelegationWriter:
             rules.is_outcome_unknown(row)
             and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now
         ):
-            return DelegationTrigger.UNSURE_TOO_LONG, "it was sent, and no answer came"
+            return DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, "it was sent, and no answer came"
         return None
 
     # -- commands ------------------------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ class DelegationStarter:
             unsure_at=None,
             wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
         )
-        timeline_writes = [timeline_write(row, BEGUN_ENTRY, now)]
+        timeline_writes = [timeline_write(row, BEGIN_ENTRY, now)]
         events = [sent_event(row, now), *caller.changes.events, *written.events]
         for trigger in triggers:
             pending = apply_trigger(row, trigger, now)
@@ -530,7 +530,7 @@ class DelegationStarter:
         )
         writes: list[Statement] = [
             ("insert_delegation", row),
-            timeline_write(row, BEGUN_ENTRY, now),
+            timeline_write(row, BEGIN_ENTRY, now),
             *caller.changes.writes,
         ]
         writes.append(set_timer(DELEGATION, row.key, row.deadline_at))

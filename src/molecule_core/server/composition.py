@@ -134,11 +134,11 @@ class Server(ProcessRuntime):
         randomness: Randomness | None = None,
         fetcher: Fetcher | None = None,
         tracing: Tracing | None = None,
-        mcp_additions: TestExtensions | None = None,
+        test_extensions: TestExtensions | None = None,
     ) -> None:
         """Build the server. `mcp_additions`: tools and methods that only a test's server has."""
         super().__init__(settings, clock=clock, randomness=randomness)
-        self._mcp_additions = mcp_additions
+        self._mcp_additions = test_extensions
         if settings.metrics_token:
             register_secret(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.from_networks(settings.push_networks), settings.limits)
@@ -212,7 +212,7 @@ class Server(ProcessRuntime):
         status_reader = DeliveryStatusReader(
             store, org, wakeups, clock=clock, limits=limits, circuit_open_until=self.push_dispatcher.circuit_open_until
         )
-        blob_store = BlobStore(settings.files_folder, reserve=limits.disk_reserve_bytes)
+        blob_store = BlobStore(settings.files_folder, reserved_bytes=limits.disk_reserve_bytes)
         self._file_writer = FileWriter(store, blob_store, org, writer, clock=clock, ids=ids, limits=limits)
         self._key_writer = KeyWriter(store, org, clock=clock, limits=limits)
         rate_limiter = RateLimiter(limits, clock)

@@ -34,9 +34,9 @@ _log = logging.getLogger("molecule.files")
 class BlobStore:
     """Folder of blobs. `reserve` bytes of its disk stay free for everything else."""
 
-    def __init__(self, folder: Path, *, reserve: int) -> None:
+    def __init__(self, folder: Path, *, reserved_bytes: int) -> None:
         self._folder = folder
-        self._reserve = reserve
+        self._reserve = reserved_bytes
         self._handle = -1
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="molecule-files")
 

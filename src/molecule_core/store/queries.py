@@ -61,7 +61,7 @@ class Query:
 
     `copy_target`: where a plain insertion puts its parameters, else None."""
 
-    __slots__ = ("_from_mapping", "_from_struct", "copy_target", "cache_rule", "name", "param_names", "sql", "text")
+    __slots__ = ("_from_mapping", "_from_struct", "cache_rule", "copy_target", "name", "param_names", "sql", "text")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
         self.name = name

@@ -35,7 +35,7 @@ class Poll(NamedTuple, Generic[T]):
 class Waiter:
     """One waiter. A notification before the wait lets the next wait return at once."""
 
-    __slots__ = ("_notified", "_future")
+    __slots__ = ("_future", "_notified")
 
     def __init__(self) -> None:
         self._notified = False

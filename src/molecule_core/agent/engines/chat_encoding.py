@@ -32,7 +32,7 @@ def to_chat_messages(items: Sequence[ModelContextItem]) -> list[dict[str, Any]]:
 class _ChatBuilder:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
-        self._held: list[ModelContextItem] = []
+        self._deferred: list[ModelContextItem] = []
         """Items between calls and their outputs."""
         self._open_calls: dict[str, str] = {}
         """Calls without an output yet -> their ids in the chat."""
@@ -51,7 +51,7 @@ class _ChatBuilder:
             if not self._open_calls:
                 self._flush_held()
         elif self._open_calls and (self._is_answering or not _is_call(item)):
-            self._held.append(item)
+            self._deferred.append(item)
         else:
             self._append_item(item)
 
@@ -62,7 +62,7 @@ class _ChatBuilder:
         return self._messages
 
     def _flush_held(self) -> None:
-        held, self._held = self._held, []
+        held, self._deferred = self._deferred, []
         for item in held:
             self.add_item(item)
 

@@ -157,7 +157,7 @@ class PromptAssembler:
             text = texts.PEERS_UNKNOWN if block is None else texts.NO_PEERS
             return _PeerSections(_peers_intro(text.format(list=tool_name("list_peers", self._runtime)), None))
         budget = self._inputs.home.budget
-        text, mark = _intro_for_level(block.level, block.shown, len(block), budget, self._runtime)
+        text, mark = _intro_for_level(block.level, block.included_count, len(block), budget, self._runtime)
         return _PeerSections(_peers_intro(text, mark), block.chunks, block.tokens)
 
 

@@ -187,12 +187,12 @@ class PeerBlock:
         self._total_sizes[LEVEL_FULL] += new.full_size - old.full_size
         self._total_sizes[LEVEL_NO_SKILLS] += new.no_skills_size - old.no_skills_size
         self._total_sizes[LEVEL_NAMES] += new.names_size - old.names_size
-        before = (self.level, self.shown)
+        before = (self.level, self.included_count)
         if before[0] != LEVEL_SOME or old.names_size != new.names_size:
             self._choose_level()
-        if before != (self.level, self.shown):
+        if before != (self.level, self.included_count):
             self._build_chunks()
-        elif position < self.shown:
+        elif position < self.included_count:
             number = position // _CHUNK_PEERS
             self._chunks[number] = self._build_chunk(number)
         return True
@@ -201,18 +201,18 @@ class PeerBlock:
         """Set the least shortening that fits, the number of included peers, and the token estimate."""
         for level, size in enumerate(self._total_sizes):
             if size <= self._capacity:
-                self.level, self.shown, self.tokens = level, len(self._peers), estimate_tokens(size)
+                self.level, self.included_count, self.tokens = level, len(self._peers), estimate_tokens(size)
                 return
         sums = list(accumulate([each.names_size for each in self._peers]))
-        self.level, self.shown = LEVEL_SOME, bisect_right(sums, max(0, self._capacity))
-        self.tokens = estimate_tokens(sums[self.shown - 1]) if self.shown else 0
+        self.level, self.included_count = LEVEL_SOME, bisect_right(sums, max(0, self._capacity))
+        self.tokens = estimate_tokens(sums[self.included_count - 1]) if self.included_count else 0
 
     def _build_chunks(self) -> None:
-        self._chunks = [self._build_chunk(number) for number in range(-(-self.shown // _CHUNK_PEERS))]
+        self._chunks = [self._build_chunk(number) for number in range(-(-self.included_count // _CHUNK_PEERS))]
 
     def _build_chunk(self, number: int) -> PeerChunk:
         start = number * _CHUNK_PEERS
-        chunk_peers = self._peers[start : min(start + _CHUNK_PEERS, self.shown)]
+        chunk_peers = self._peers[start : min(start + _CHUNK_PEERS, self.included_count)]
         level = min(self.level, LEVEL_NAMES)
         return PeerChunk(SEPARATOR.join([each.text(level) for each in chunk_peers]))
 

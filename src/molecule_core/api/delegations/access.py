@@ -15,7 +15,7 @@ class DelegationAccess:
     def __init__(self, reader: DelegationReader) -> None:
         self._reader = reader
 
-    async def find_given(self, request: Request) -> Delegation:
+    async def find_sent(self, request: Request) -> Delegation:
         """Return a delegation that the workspace of the path sent. Raises NotFound."""
         return await self._find_if(request, lambda row: row.source_id == request.workspace.id)
 

@@ -297,7 +297,7 @@ class DelegationRoutes:
     async def wait_for_delegation(self, request: Request) -> Response:
         """Wait until the status of a sent delegation changes, and return it."""
         seconds = self._capped_wait(request.parse_body(WaitDelegationBody).wait)
-        row = await self._access.find_given(request)
+        row = await self._access.find_sent(request)
         outcome = ClaimedResult(row, "", "")
         if seconds:
             outcome = await self._delegation_wait.wait_for_result(request, row, seconds, for_end=False)
@@ -306,13 +306,13 @@ class DelegationRoutes:
     async def cancel_delegation(self, request: Request) -> Response:
         """Cancel a sent delegation and notify its worker. An ended one is returned unchanged."""
         reason = single_line(request.parse_body(CancelDelegationBody).reason, self._limits.short_text_length)
-        row = await self._writer.cancel(await self._access.find_given(request), sender_of(request.caller), reason)
+        row = await self._writer.cancel(await self._access.find_sent(request), sender_of(request.caller), reason)
         (item,) = await self._reader.to_items([row])
         return json_response(item)
 
     async def retry_delegation(self, request: Request) -> Response:
         """Begin an ended delegation again, with the same task, target and time limit."""
-        receipt = await self._writer.retry(await self._access.find_given(request), sender_of(request.caller))
+        receipt = await self._writer.retry(await self._access.find_sent(request), sender_of(request.caller))
         outcome = ClaimedResult(receipt.row, "", "")
         return await self._receipt_response(
             outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202

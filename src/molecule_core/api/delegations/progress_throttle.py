@@ -72,7 +72,7 @@ class ProgressThrottle:
             except Exception:  # a bug costs one report, not all that follow it
                 _log.exception("progress of delegation %s was not kept", pending.row.id)
 
-    def open_windows(self) -> int:
+    def count_open_windows(self) -> int:
         """Return the number of delegations that were just written."""
         return len(self._windows)
 

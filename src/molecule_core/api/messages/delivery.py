@@ -118,7 +118,7 @@ class DeliveryRoutes:
     async def get_ticks(self, request: Request) -> Response:
         """Return the delivery log of a message, and the reason if its delivery is held up."""
         return json_response(
-            await self._status_reader.get_ticks(
+            await self._status_reader.get_delivery_log(
                 await self._message_state(request, request.path_param("activity_id", "message"))
             )
         )
@@ -159,7 +159,7 @@ class DeliveryRoutes:
         Counts messages that expect an answer and were not delivered for long: the agent is paused, offline or does not
         poll.
         """
-        return json_response(await self._status_reader.list_untaken(request.path_params["org_id"]))
+        return json_response(await self._status_reader.list_stale_inboxes(request.path_params["org_id"]))
 
     async def requeue_dead_letter(self, request: Request) -> Response:
         """Queue a dead letter for delivery again."""

@@ -202,7 +202,7 @@ class InboxRoutes:
         self._message_meter.polls += wait > 0
         try:
             if query.get("waiting") == "true":
-                rows = await self._reader.list_unhandled(request.workspace.id, count, self._clock.now())
+                rows = await self._reader.list_unacked(request.workspace.id, count, self._clock.now())
             elif lease is not None:
                 rows = await self._claim_messages(request, lease, count, wait, options)
             elif since_id is not None:

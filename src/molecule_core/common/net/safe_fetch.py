@@ -102,13 +102,13 @@ class SafeFetcher(Fetcher):
         *,
         resolver: Resolver = resolve_name,
         connect: Connector = open_connection,
-        tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        create_tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._policy = policy
         self._limits = limits
         self._resolver = resolver
         self._connect = connect
-        self._create_tls_context = tls
+        self._create_tls_context = create_tls_context
         self._tls_context: ssl.SSLContext | None = None
 
     async def post(
