@@ -39,7 +39,7 @@ async def show_metrics(desk: TemplateClient, template_id: str) -> None:
 def _version_row(version: dict[str, Any], in_force: int, trial: dict[str, Any] | None) -> tuple[str, ...]:
     number = version["version"]
     share = "yes" if number == in_force else ""
-    if trial is not None and number == trial["set_canary"]["version"]:
+    if trial is not None and number == trial["canary"]["version"]:
         share = f"{trial['percent']} %"
     counts = ("deliveries", "answered", "declined", "answered_outside", "overdue", "open")
     mean = version["tokens"] / version["deliveries"] if version["deliveries"] else 0
@@ -66,7 +66,7 @@ async def set_canary(desk: TemplateClient, template_id: str, version: int, perce
     choice = await desk.api.post(f"{desk.templates_path}/{template_id}/canary", body)
     trial = (
         ""
-        if choice["set_canary"] is None
-        else f"; version {choice['set_canary']} tells {choice['percent']} % of the messages"
+        if choice["canary"] is None
+        else f"; version {choice['canary']} tells {choice['percent']} % of the messages"
     )
     click.echo(f"{template_id}: version {choice['version']} is in force{trial}")

@@ -70,7 +70,7 @@ def show(delegation_id: str, as_json: bool, **flags: Any) -> None:
             click.echo(f"  ({full['earlier']} earlier lines are left out)")
         for entry in full["timeline"]:
             late = "  (late)" if entry["late"] else ""
-            click.echo(f"  {entry['at'][:19]}  {entry['entry']:<12} {entry['status']}/{entry['phase']}{late}")
+            click.echo(f"  {entry['at'][:19]}  {entry['fact']:<12} {entry['status']}/{entry['phase']}{late}")
         if full["delegation"]["error"]:
             click.echo(f"{full['delegation']['error']} {full['delegation']['advice'] or ''}".rstrip())
         click.echo(f"task: {full['task']}")

@@ -75,7 +75,7 @@ def _fetch_mail(workspace: dict[str, Any], seconds: float) -> Any:
 def describe_mail(mail: Any) -> str:
     """A line about what waits for one seat; empty if nothing does, or the answer is no such thing."""
     try:
-        count, senders = int(mail["fetch_waiting"]), list(mail["senders"])
+        count, senders = int(mail["waiting"]), list(mail["senders"])
         if count < 1:
             return ""
         names = [f"{sanitize_name(each['name']) or 'a person'} ({int(each['count'])})" for each in senders[:_MAX_NAMES]]

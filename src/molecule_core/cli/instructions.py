@@ -97,7 +97,7 @@ async def _list(client: _TemplateClient) -> None:
     for row in await client.api.get(client.templates_path):
         template = row["template"]
         origin = "edited" if row["edited"] else "built in" if template["built_in"] else "own"
-        trial = f"  on trial: version {row['set_canary']} with {row['percent']}%" if row["set_canary"] else ""
+        trial = f"  on trial: version {row['canary']} with {row['percent']}%" if row["canary"] else ""
         users = f"chosen by {row['used_by']}, default for {row['default_for']}"
         click.echo(f"{template['id']}  version {template['version']}  {origin}  {users}{trial}")
 
