@@ -1,4 +1,4 @@
-"""The org file of a company: read, checked, and laid out as seats with their paths. Above: cli, seats. Below: model."""
+"""Reads and checks the org file of a company and lists its workspaces with their paths."""
 
 import re
 import tomllib
@@ -16,32 +16,32 @@ from molecule_core.common.text import validate_line, validate_name
 from molecule_core.demo.model import Checks, DemoSeat, DemoSkill, Plan
 from molecule_core.demo.text_analysis import ANY_NUMBER, split_words
 
-# Each seat is a process of some 30 MB: a demo should fit on a small machine.
+# 50: each workspace is a process of about 30 MB, and a demo should fit on a small machine.
 MAX_SEATS = 50
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _PLACEHOLDERS = ("{thing}", "{things}")
 _GUIDE = "docs/demo.md shows what such a file may hold"
 
 SeatPath = tuple[str, ...]
-"""The names from the root of the tree down to a seat."""
+"""Names from the root of the tree down to a workspace."""
 
 
 class Company(Struct, frozen=True, forbid_unknown_fields=True):
-    """A company as its file tells it: a name, and the seats at the top of its tree."""
+    """A company as defined by its org file: a name and the root workspaces."""
 
     name: str
     seat: tuple[DemoSeat, ...]
 
 
 class PlacedSeat(NamedTuple):
-    """A seat and where it stands in the tree."""
+    """A workspace definition and its path in the tree."""
 
     path: SeatPath
     seat: DemoSeat
 
 
 def list_seats(company: Company) -> list[PlacedSeat]:
-    """All seats, those above before those below."""
+    """Return all workspaces, parents before children."""
     return list(_iter_seats((), company.seat))
 
 
@@ -53,12 +53,12 @@ def _iter_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...]) -> Iterator[
 
 
 def packaged_company() -> Company:
-    """The company that comes with Molecule."""
+    """Return the company that comes with Molecule."""
     return _parse_company("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
 
 
 def read_company(file: Path) -> Company:
-    """The company of a file. Raises BadSettings, which names the file, what is wrong, and what to do."""
+    """Read the company of a file. Raises BadSettings with the file, the error and what to do."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -66,20 +66,20 @@ def read_company(file: Path) -> Company:
     return _parse_company(str(file), content)
 
 
-def _parse_company(where: str, content: bytes) -> Company:
+def _parse_company(source: str, content: bytes) -> Company:
     try:
         return _check_company(msgspec.convert(tomllib.loads(content.decode()), Company))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(reason=f"the company file {where} is not TOML: {error}") from None
+        raise BadSettings(reason=f"the company file {source} is not TOML: {error}") from None
     except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
-        raise BadSettings(reason=f"the company file {where} cannot be used: {error}; {_GUIDE}") from None
+        raise BadSettings(reason=f"the company file {source} cannot be used: {error}; {_GUIDE}") from None
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def _check_company(company: Company) -> Company:
-    """The company with clean names. Raises MoleculeError, msgspec.ValidationError."""
+    """Return the company with clean names. Raises MoleculeError, msgspec.ValidationError."""
     limits = Limits()
     clean = Company(validate_name(company.name, limits.name_length), _clean_seats((), company.seat, limits))
     found = list_seats(clean)

@@ -1,10 +1,7 @@
-"""An agent of the company that knows of no platform: it reads a message on its standard input, prints its answer, and
-ends. `molecule bridge command` stands before it, as it would before anybody's script or command line model.
+"""A demo agent that only reads a message on standard input, prints its answer, and ends.
 
-Nobody reads what it prints, unless somebody catches it: that is what the demo shows with it.
-
-Above: agent, which starts the bridge; the bridge, which starts this for each message. Below: saying, which answers.
-"""
+`molecule bridge command` runs it for each message, as it would any script or command line model. Its output reaches the
+sender only if it is caught, which is what the demo shows."""
 
 import asyncio
 import html
@@ -36,7 +33,7 @@ class BridgeEndedError(Exception):
 
 
 def message_from_stdin(stdin_text: str) -> DemoMessage:
-    """The message in what a bridge hands over; all of it, where there are no instructions around it."""
+    """Return the message in a bridge's input; without instructions around it, the whole text."""
     found = _BODY.search(stdin_text)
     text = html.unescape(found[1]) if found else stdin_text
     return DemoMessage(id="", attempt=1, text=text.strip())
@@ -45,8 +42,9 @@ def message_from_stdin(stdin_text: str) -> DemoMessage:
 async def run_stdout_agent(
     assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
 ) -> None:
-    """Starts the bridge for a seat, and keeps it until it ends; `seated` is called once the server has seen it.
-    `lease`, `beat`: seconds, as those of the other agents. Raises BridgeEnded."""
+    """Run the bridge of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
+
+    `seated` is called once the workspace is online. Raises BridgeEndedError."""
     own = {
         "WORKSPACE_ID": assignment.workspace_id,
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
@@ -84,7 +82,7 @@ async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
 
 
 def main() -> None:
-    """One turn: a message in, its answer out."""
+    """Answer one message."""
     seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoSeat)
     sys.stdout.write(f"{answer_text(seat, message_from_stdin(sys.stdin.read()), ())}\n")
 

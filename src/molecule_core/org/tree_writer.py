@@ -131,16 +131,16 @@ class TreeWriter:
         def decide() -> CommandSteps[list[Workspace]]:
             yield from ()
             parent = self._registry.active_workspace(workspace_id)
-            targets = rules.subtree(self._registry, parent)[1:]
-            if not targets:
+            branch = rules.subtree(self._registry, parent)[1:]
+            if not branch:
                 return WriteSet([])
-            _check_confirmed("collapsing", parent, targets, confirmed=confirmed, typed_name=typed_name)
+            _check_confirmed("collapsing", parent, branch, confirmed=confirmed, typed_name=typed_name)
             emitted = workspace_event(
                 "WORKSPACE_COLLAPSED",
                 parent,
-                WorkspaceCollapsedPayload([CollapsedWorkspace(each.id, each.name) for each in targets]),
+                WorkspaceCollapsedPayload([CollapsedWorkspace(each.id, each.name) for each in branch]),
             )
-            return self._removal_write_set(targets, [emitted])
+            return self._removal_write_set(branch, [emitted])
 
         return await self._changes.store.run(self._exclusive_command(workspace_id, decide))
 
@@ -154,9 +154,9 @@ class TreeWriter:
 
         def decide() -> CommandSteps[list[Workspace]]:
             yield from ()
-            targets = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
-            _check_confirmed("removing", targets[0], targets[1:], confirmed=confirmed, typed_name=typed_name)
-            return self._removal_write_set(targets, [])
+            branch = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
+            _check_confirmed("removing", branch[0], branch[1:], confirmed=confirmed, typed_name=typed_name)
+            return self._removal_write_set(branch, [])
 
         return await self._changes.store.run(self._exclusive_command(workspace_id, decide))
 
@@ -165,9 +165,9 @@ class TreeWriter:
     ) -> Command[list[Workspace]]:
         return Command(self._registry.active_workspace(workspace_id).org_id, (), decide, exclusive=True)
 
-    def _removal_write_set(self, targets: list[Workspace], more_events: list[JournalEvent]) -> WriteSet[list[Workspace]]:
+    def _removal_write_set(self, branch: list[Workspace], more_events: list[JournalEvent]) -> WriteSet[list[Workspace]]:
         now = self._changes.clock.now()
-        removed = [self._changes.next_revision(each, status=WorkspaceStatus.REMOVED, removed_at=now) for each in targets]
+        removed = [self._changes.next_revision(each, status=WorkspaceStatus.REMOVED, removed_at=now) for each in branch]
         emitted = [
             workspace_event("WORKSPACE_REMOVED", each, WorkspaceRemovedPayload(to_rfc3339(now)))
             for each in reversed(removed)
