@@ -21,7 +21,7 @@ from molecule_core.common.errors import ChainsFailed
 
 @click.group("chains")
 def command() -> None:
-    """Chains of messages that ran into a limit: look at them, let them go on, or end them."""
+    """Chains of messages that ran into a limit: look at them, release them, or end them."""
 
 
 def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
@@ -98,7 +98,7 @@ async def _show(api: ApiClient, path: str, root_id: str) -> None:
 @click.argument("root_id")
 @click.option("--messages", type=click.IntRange(min=1), help="So many more.  [default: up to each limit once more]")
 async def _release(api: ApiClient, path: str, root_id: str, messages: int | None) -> None:
-    """Let a frozen chain go on."""
+    """Release a frozen chain."""
     click.echo(_chain_line(await api.post(f"{path}/{root_id}/release", {"messages": messages})))
 
 

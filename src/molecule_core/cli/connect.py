@@ -198,9 +198,9 @@ def _obtain_access(
         workspace = await find_or_create_workspace(api, choice)
         if workspace.token:
             return workspace
-        kept = paths.files.read_token(paths.files.token_file(paths.host.name, workspace.workspace_id))
-        if kept and await is_token_valid(address, kept, workspace.workspace_id):
-            return await reuse_token(api, workspace, kept)
+        stored = paths.files.read_token(paths.files.token_file(paths.host.name, workspace.workspace_id))
+        if stored and await is_token_valid(address, stored, workspace.workspace_id):
+            return await reuse_token(api, workspace, stored)
         return await create_token(api, workspace)
 
     return _run_with_api(address, owner, work)
@@ -267,8 +267,8 @@ def _print_configuration(paths: HostPaths, workspace: HostWorkspace, *, hooks: b
 
 def _print_applied(paths: HostPaths, applied: list[AppliedEdit]) -> None:
     for change in applied:
-        kept = "it was not there before" if change.backup is None else f"the file as it was: {change.backup}"
-        click.echo(f"{change.file}: wrote {change.what}; {kept}", err=True)
+        backup = "it was not there before" if change.backup is None else f"the file as it was: {change.backup}"
+        click.echo(f"{change.file}: wrote {change.what}; {backup}", err=True)
     if not applied:
         click.echo("Nothing to write: it is all there already.", err=True)
     elif paths.host.note:

@@ -114,8 +114,8 @@ async def _show(client: _TemplateClient, template_id: str, versions: bool) -> No
             click.echo(f"{each['version']}  {each['created_at']}  {each['created_by']}{note}")
         return
     template = (await client.api.get(f"{client.templates_path}/{template_id}"))["row"]["template"]
-    shown = {name: template[name] for name in ("runtime", "extends", "parts")}
-    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    draft = {name: template[name] for name in ("runtime", "extends", "parts")}
+    click.echo(msgspec.json.format(msgspec.json.encode(draft), indent=2).decode())
 
 
 @click.argument("template_id")

@@ -115,8 +115,8 @@ def _print_line(item: dict[str, Any]) -> None:
 
 
 def _shorten(text: str) -> str:
-    shown = printable_line(text)
-    return shown if len(shown) <= _MAX_LINE_LENGTH else f"{shown[: _MAX_LINE_LENGTH - 1]}…"
+    line = printable_line(text)
+    return line if len(line) <= _MAX_LINE_LENGTH else f"{line[: _MAX_LINE_LENGTH - 1]}…"
 
 
 @command.command("show")
@@ -272,7 +272,7 @@ def _print_turn(result: dict[str, Any]) -> None:
 @JSON_OPTION
 @client_options
 def resume(thread_id: str, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Take a thread up again. What is given anew is kept as a new version, and shown."""
+    """Take a thread up again. What is given anew is kept as a new version, and line."""
     body = _collect_overrides(**{name: more.pop(name) for name in ("base", "developer", "model", "effort")})
 
     async def work(api: ApiClient, workspace_id: str) -> None:

@@ -83,13 +83,13 @@ class DemoAgent:
         self._state = AgentMemory()
         self._heartbeat = HeartbeatSender(self._id, api, clock)
 
-    async def run(self, seated: Callable[[], None]) -> None:
-        """Register, call `seated`, then handle messages for ever. Ends only by raising SeatLostError."""
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Register, call `on_ready`, then handle messages for ever. Ends only by raising SeatLostError."""
         body = {"id": self._id, "agent_card": build_agent_card(self._seat), "delivery_mode": "poll"}
         await self._call_as_owner(lambda: self._api.post("/registry/register", body))
         self._parent_id = (await self._call_as_owner(lambda: self._api.get(f"/workspaces/{self._id}")))["parent_id"]
         await self._call_as_owner(self._release_leftovers)
-        seated()
+        on_ready()
         heartbeat_task = asyncio.create_task(self._heartbeat.send_heartbeats())
         try:
             while True:
@@ -259,7 +259,7 @@ async def _standard_input() -> asyncio.StreamReader:
     return reader
 
 
-def _announce_seated() -> None:
+def _announce_ready() -> None:
     os.write(sys.stdout.fileno(), f"{SEATED_LINE}\n".encode())
 
 
@@ -279,20 +279,20 @@ async def _run_agent(assignment: SeatAssignment) -> None:
     clock = SystemClock()
     if assignment.seat.host == "mcp":
         try:
-            await run_mcp_agent(assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
+            await run_mcp_agent(assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
         except McpServerEndedError:
             raise SeatLostError("`molecule mcp` has ended; what it says stands above") from None
     if assignment.seat.host == "stdout":
         try:
             await run_stdout_agent(
-                assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
+                assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except BridgeEndedError:
             raise SeatLostError("`molecule bridge` has ended; what it says stands above") from None
     if assignment.seat.host == "agent":
         try:
             await run_engine_agent(
-                assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
+                assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except EngineEndedError:
             log = Path(assignment.folder) / LOG_FILE
@@ -302,7 +302,7 @@ async def _run_agent(assignment: SeatAssignment) -> None:
             PushAgent(assignment, api, clock) if assignment.seat.host == "push" else DemoAgent(assignment, api, clock)
         )
         async with watch_prompt(assignment):
-            await agent.run(_announce_seated)
+            await agent.run(_announce_ready)
 
 
 async def main() -> str | None:

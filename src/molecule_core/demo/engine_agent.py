@@ -39,11 +39,11 @@ class EngineEndedError(Exception):
 
 
 async def run_engine_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run the agent of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
 
-    `seated` is called once it is online and has reported its prompt, with which its threads begin. Raises
+    `on_ready` is called once it is online and has reported its prompt, with which its threads begin. Raises
     EngineEndedError."""
     home = await asyncio.to_thread(_write_home, assignment)
     own = {
@@ -61,10 +61,10 @@ async def run_engine_agent(
     exit_task = asyncio.ensure_future(process.wait())
     try:
         async with ApiClient(assignment.url, assignment.token) as api:
-            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+            while not exit_task.done() and not await _is_online(api, assignment.workspace_id):
                 await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
         if not exit_task.done():
-            seated()
+            on_ready()
         await asyncio.shield(exit_task)
         raise EngineEndedError
     finally:
@@ -73,7 +73,7 @@ async def run_engine_agent(
         await wait_or_kill(process, _END_SECONDS)
 
 
-async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
+async def _is_online(api: ApiClient, workspace_id: str) -> bool:
     with suppress(NoAnswerError, ApiError):  # there is no prompt until the agent has reported one
         await api.get(f"/workspaces/{workspace_id}/prompt")
         return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")

@@ -38,7 +38,7 @@ class McpAgent:
         self._tools = tools
         self._clock = clock
 
-    async def run(self, seated: Callable[[], None]) -> None:
+    async def run(self, on_ready: Callable[[], None]) -> None:
         """Update the agent card, then handle messages for ever. Raises McpServerEndedError.
 
         The first look into the inbox registers the agent, which could overwrite an earlier card."""
@@ -46,7 +46,7 @@ class McpAgent:
         await self._call_until_answered(
             lambda: self._tools.call_tool("update_agent_card", card=build_agent_card(self._seat))
         )
-        seated()
+        on_ready()
         while True:
             if result["message"] is not None:
                 await self._handle_message(message_from_tool(result["message"]))
@@ -115,7 +115,7 @@ def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
 
 
 async def run_mcp_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run `molecule mcp` and the agent of a workspace. `lease`, `beat`: seconds, as for the other agents.
 
@@ -130,4 +130,4 @@ async def run_mcp_agent(
         "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
     }
     async with start_mcp_server(_COMMAND, {**environment(), **own}) as tools:
-        await McpAgent(assignment.seat, tools, clock).run(seated)
+        await McpAgent(assignment.seat, tools, clock).run(on_ready)

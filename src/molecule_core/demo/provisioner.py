@@ -76,12 +76,12 @@ class SeatProvisioner:
         for placed in wanted:
             known = saved.get(placed.path)
             if known is None or known.id not in existing:
-                saved[placed.path] = await self._create_seat(placed, saved)
+                saved[placed.path] = await self._create_workspace(placed, saved)
             else:
-                await self._update_seat(placed.seat, existing[known.id])
+                await self._update_workspace(placed.seat, existing[known.id])
         return [(placed, saved[placed.path]) for placed in wanted]
 
-    async def _create_seat(self, placed: PlacedSeat, saved: dict[SeatPath, SavedSeat]) -> SavedSeat:
+    async def _create_workspace(self, placed: PlacedSeat, saved: dict[SeatPath, SavedSeat]) -> SavedSeat:
         seat, parent = placed.seat, saved.get(placed.path[:-1])
         new = {
             "name": seat.name,
@@ -94,10 +94,10 @@ class SeatProvisioner:
         response = await self._api.post("/workspaces", new)
         created = SavedSeat(placed.path, response["id"], response["connection"]["auth_token"])
         others = tuple(each for each in self._state.seats if each.path != placed.path)
-        self._save_seats((*others, created))
+        self._save_workspaces((*others, created))
         return created
 
-    async def _update_seat(self, seat: DemoSeat, row: dict[str, Any]) -> None:
+    async def _update_workspace(self, seat: DemoSeat, row: dict[str, Any]) -> None:
         """Update an existing workspace from the file."""
         wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds, "send_drafts": _sends_drafts(seat)}
         change = {name: value for name, value in wanted.items() if row[name] != value}
@@ -119,9 +119,9 @@ class SeatProvisioner:
             else:
                 await self._api.call("DELETE", f"/workspaces/{id_}", query={"confirm": "true"})
                 del existing[id_]
-        self._save_seats(tuple(each for each in self._state.seats if each.path in wanted and each.id in existing))
+        self._save_workspaces(tuple(each for each in self._state.seats if each.path in wanted and each.id in existing))
 
-    def _save_seats(self, seats: tuple[SavedSeat, ...]) -> None:
+    def _save_workspaces(self, seats: tuple[SavedSeat, ...]) -> None:
         self._state = replace(self._state, seats=seats)
         write_demo_state(self._folder, self._state)
 
@@ -132,5 +132,5 @@ def _sends_drafts(seat: DemoSeat) -> bool:
 
 
 def _is_lost(row: dict[str, Any]) -> bool:
-    never_seated = row["agent_card"] is None
-    return never_seated and bool(row["runtime"] == RUNTIME)
+    never_registered = row["agent_card"] is None
+    return never_registered and bool(row["runtime"] == RUNTIME)

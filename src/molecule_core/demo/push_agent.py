@@ -49,13 +49,13 @@ class PushAgent:
         self._clock = clock
         self._heartbeat = HeartbeatSender(self._id, api, clock)
 
-    async def run(self, seated: Callable[[], None]) -> None:
-        """Listen, register, call `seated`, then send heartbeats for ever. Ends only by raising SeatLostError."""
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Listen, register, call `on_ready`, then send heartbeats for ever. Ends only by raising SeatLostError."""
         server = await asyncio.start_server(self._serve_connection, _LOOPBACK, 0, limit=_READ_BYTES)
         async with server:
             port = server.sockets[0].getsockname()[1]
             await self._register(f"http://{_LOOPBACK}:{port}/a2a")
-            seated()
+            on_ready()
             await self._heartbeat.send_heartbeats()
 
     async def _register(self, url: str) -> None:

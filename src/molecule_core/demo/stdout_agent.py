@@ -40,11 +40,11 @@ def message_from_stdin(stdin_text: str) -> DemoMessage:
 
 
 async def run_stdout_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run the bridge of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
 
-    `seated` is called once the workspace is online. Raises BridgeEndedError."""
+    `on_ready` is called once the workspace is online. Raises BridgeEndedError."""
     own = {
         "WORKSPACE_ID": assignment.workspace_id,
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
@@ -63,10 +63,10 @@ async def run_stdout_agent(
     exit_task = asyncio.ensure_future(process.wait())
     try:
         async with ApiClient(assignment.url, assignment.token) as api:
-            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+            while not exit_task.done() and not await _is_online(api, assignment.workspace_id):
                 await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
         if not exit_task.done():
-            seated()
+            on_ready()
         await asyncio.shield(exit_task)
         raise BridgeEndedError
     finally:
@@ -75,7 +75,7 @@ async def run_stdout_agent(
         await wait_or_kill(process, _END_SECONDS)
 
 
-async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
+async def _is_online(api: ApiClient, workspace_id: str) -> bool:
     with suppress(NoAnswerError, ApiError):
         return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")
     return False

@@ -65,7 +65,7 @@ class AgentSupervisor:
                 started.append(await _start_process(assignment))
                 self.processes.append(started[-1])
             for agent_process in started:
-                if not await _is_seated(agent_process) and not self.is_stopped:
+                if not await _is_registered(agent_process) and not self.is_stopped:
                     name = agent_process.name
                     raise BadSettings(
                         reason=f"the agent of {name!r} could not take its seat; what it says stands above"
@@ -104,7 +104,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in environment().items() if not name.startswith(ours)}
 
 
-async def _is_seated(agent_process: AgentProcess) -> bool:
+async def _is_registered(agent_process: AgentProcess) -> bool:
     """Wait until the agent is registered; return False if it ended before."""
     assert agent_process.process.stdout is not None
     line = await agent_process.process.stdout.readline()

@@ -90,15 +90,15 @@ def _split_pieces(out: list[str]) -> list[str]:
     since = 0
     for position, each in enumerate(out):
         if type(each) is ValuePlaceholder:
-            pieces += (_join_words(out[since:position]), each)
+            pieces += (_join_text(out[since:position]), each)
             since = position + 1
-    pieces.append(_join_words(out[since:]))
+    pieces.append(_join_text(out[since:]))
     pieces[0], pieces[-1] = pieces[0].lstrip("\n"), pieces[-1].rstrip()
     return pieces
 
 
-def _join_words(words: list[str]) -> str:
-    joined = "".join(words)
+def _join_text(parts: list[str]) -> str:
+    joined = "".join(parts)
     while "\n\n" in joined:
         joined = joined.replace("\n\n", "\n")
     return joined
@@ -123,15 +123,19 @@ class _RenderPlan:
         self._preferred_reply_tool = parts.reply_tool or rules.REPLY_TOOL
         self._profile = profile
         self.tools = rules.usable_tools(profile.tools, (self._preferred_reply_tool, *parts.tools))
-        spelled = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
+        tool_names = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
         # A template that does not mention the command treats a program like an agent without tools.
         self._by_command = profile.answers_by_command and template.tests_command
         reply_ways = (REPLY_COMMAND,) if self._by_command else () if profile.has_tool_list else ("?",)
-        rendered = (chain, self.docs_url, *spelled, *reply_ways)
+        rendered = (chain, self.docs_url, *tool_names, *reply_ways)
         self.static_key = f"{rules.hash64(*rendered):016x}"
-        self._tool_index = {name: (position, name, spelled[position]) for position, name in enumerate(self.tools)}
+        self._tool_index = {name: (position, name, tool_names[position]) for position, name in enumerate(self.tools)}
         # What is written for each variable; message variables are placeholders.
-        self._rendered: dict[str, Any] = {**VALUE_PLACEHOLDERS, "docs_url": self.docs_url, "available_tools": spelled}
+        self._rendered: dict[str, Any] = {
+            **VALUE_PLACEHOLDERS,
+            "docs_url": self.docs_url,
+            "available_tools": tool_names,
+        }
         # An agent without the tool cannot use a handle.
         if rules.REPLY_BY_HANDLE_TOOL not in self.tools and not self._by_command:
             self._rendered["reply_handle"] = ""
@@ -229,7 +233,7 @@ class Renderer:
         self._plans: dict[Any, _RenderPlan] = {}
         self._templates: dict[tuple[str, str, TemplateVersionRef], tuple[CompiledTemplate, str] | TemplateError] = {}
         self.failure_count = 0
-        self.on_failure: FailureListener = lambda _seat, _choice, _reason: None
+        self.on_failure: FailureListener = lambda _profile, _choice, _reason: None
 
     def choose_version(self, profile: AgentProfile, activity_id: str, number: int | None = None) -> TemplateVersionRef:
         """Return the version for a message, always the same for the same message.

@@ -32,7 +32,7 @@ REQUIRED_BLOCKS = ("reply", COMPACT_BLOCK)
 REPLY_TOOL, REPLY_BY_HANDLE_TOOL, WRITE_TO_USER_TOOL = "reply_to_workspace", "reply", "send_message_to_user"
 DECIDE_TOOL, (APPROVAL_REQUEST_KIND, _) = "decide_approval", APPROVAL_KINDS
 """The tool that decides on an approval, and the kind of message that no other tool answers."""
-# Tools that instructions may mention. The names after the registry's keep their order if the registry gains them.
+# Tools that instructions may mention. The registry has the four last ones too; `dict.fromkeys` drops duplicates.
 KNOWN_TOOLS = tuple(
     dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE_TOOL, "decline", "present_options", DECIDE_TOOL))
 )

@@ -130,7 +130,7 @@ class TemplateValidator:
     def _check_size(self, template: Template) -> None:
         """Check the size limit with the longest messages of every kind and form."""
         renderer, failures = self.candidate_renderer(template), list[str]()
-        renderer.on_failure = lambda _seat, _choice, reason: failures.append(reason)
+        renderer.on_failure = lambda _profile, _choice, reason: failures.append(reason)
         every = rules.usable_tools((*rules.KNOWN_TOOLS, *template.parts.tools), template.parts.tools)
         for tools, by_command in ((every, False), ((), False), ((), True)):
             profile = AgentProfile(_EXAMPLE_ID, template.org_id, "claude-code", template.id, tools, True, by_command)

@@ -13,8 +13,7 @@ from molecule_core.common.errors import InvalidField, NotFound, TemplateInUse, T
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import is_valid_client_id, validate_line
 from molecule_core.instructions import rules
-from molecule_core.instructions.builtin_templates import active_builtin_version as seeded_in_force
-from molecule_core.instructions.builtin_templates import iter_builtin_templates
+from molecule_core.instructions.builtin_templates import active_builtin_version, iter_builtin_templates
 from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.model import (
     BUILT_IN_ORG,
@@ -71,7 +70,7 @@ class InstructionWriter:
                 writes.append(("seed_template", _template_params(template)))
             found = self._catalogue.own_active_version(BUILT_IN_ORG, template.id)
             if found is None or found.version < template.version:
-                active_versions.append(seeded_in_force(template))
+                active_versions.append(active_builtin_version(template))
                 writes.append(("seed_template_choice", active_versions[-1]))
 
         def decide() -> CommandSteps[None]:

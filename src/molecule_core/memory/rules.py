@@ -24,8 +24,8 @@ def partition_of(scope: MemoryScope, workspace_id: str, org_id: str) -> str:
     """Return the partition of a memory. A reader names the partitions it can read; all others stay invisible.
 
     The name is stored among the words of its memories. Its underscore keeps it apart from the words of any text."""
-    letter, owner = scope.value[0].lower(), org_id if scope is MemoryScope.GLOBAL else workspace_id
-    return f"_{letter}{owner.replace('-', '')}"
+    initial, owner = scope.value[0].lower(), org_id if scope is MemoryScope.GLOBAL else workspace_id
+    return f"_{initial}{owner.replace('-', '')}"
 
 
 def readable_partitions(tree: OrgTree, workspace_id: str, scope: MemoryScope | None) -> list[str]:

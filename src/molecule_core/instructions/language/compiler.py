@@ -57,12 +57,12 @@ class RenderContext:
         self.remaining_steps = limits.template_steps
         self._limits = limits
 
-    def append_text(self, words: str) -> None:
+    def append_text(self, text: str) -> None:
         """Append text or a placeholder to the output."""
-        self.out.append(words)
-        if type(words) is not ValuePlaceholder:
-            self.reserve_characters(len(words))
-            self.tokens += estimate_tokens(words)
+        self.out.append(text)
+        if type(text) is not ValuePlaceholder:
+            self.reserve_characters(len(text))
+            self.tokens += estimate_tokens(text)
 
     def reserve_characters(self, characters: int) -> None:
         """Count characters about to be written. Raises TemplateTooLarge."""
@@ -148,8 +148,8 @@ def _compile_for(node: ast.For) -> RenderStep:
     def run(context: RenderContext) -> None:
         values, rendered = context.values, context.rendered
         context.reserve_steps(weight * len(values[name]))
-        for value, words in zip(values[name], rendered[name], strict=True):
-            values[variable], rendered[variable] = value, words
+        for value, text in zip(values[name], rendered[name], strict=True):
+            values[variable], rendered[variable] = value, text
             body(context)
 
     return run
@@ -164,8 +164,8 @@ def _compile_tool_lookup(variable: str, required: frozenset[str], body: RenderSt
         context.reserve_steps(len(required) + weight * len(found))
         if len(found) > 1:
             found.sort()
-        for _, name, words in found:
-            context.values[variable], context.rendered[variable] = name, words
+        for _, name, text in found:
+            context.values[variable], context.rendered[variable] = name, text
             body(context)
 
     return run
@@ -305,14 +305,14 @@ class VariantKey:
     __slots__ = ("get_outcomes", "get_values")
 
     def __init__(self, texts: Iterable[ast.Body]) -> None:
-        given: dict[str, None] = {}
+        tested_names: dict[str, None] = {}
         comparisons: list[Callable[[MessageContext], Any]] = []
         for each in dict.fromkeys(each for body in texts for each in ast.iter_conditions(body)):
             if isinstance(each, ast.Equals):
                 comparisons += _comparison_getters(each)
             elif each.name in ast.MESSAGE_VARIABLES:
-                given[each.name] = None
-        names, others = [*given][:_FAST_VALUES], tuple(given)[_FAST_VALUES:]
+                tested_names[each.name] = None
+        names, others = [*tested_names][:_FAST_VALUES], tuple(tested_names)[_FAST_VALUES:]
         self.get_values: Callable[[MessageContext], tuple[Any, ...]] = attrgetter(
             *names, *["kind"] * (_FAST_VALUES - len(names))
         )

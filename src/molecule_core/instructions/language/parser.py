@@ -111,8 +111,8 @@ class _SourcePart(NamedTuple):
 def _split_source(text: str) -> Iterator[_SourcePart]:
     position, line, line_removed = 0, 1, False
     while found := _TAG.search(text, position):
-        words, opening = text[position : found.start()], found.group()
-        at = line + words.count("\n")
+        literal, opening = text[position : found.start()], found.group()
+        at = line + literal.count("\n")
         if opening == "{#":
             raise TemplateSyntaxError(at, "comments are not part of the language")
         closing = "%}" if opening == "{%" else "}}"
@@ -121,9 +121,9 @@ def _split_source(text: str) -> Iterator[_SourcePart]:
             raise TemplateSyntaxError(at, f"{opening} is not closed by {closing}")
         inside = text[found.end() : end]
         if line_removed:
-            words = words.partition("\n")[2]
+            literal = literal.partition("\n")[2]
         line_removed = opening == "{%" and _is_alone(text, found.start(), end + 2)
-        yield _SourcePart(line, words.rstrip(" \t") if line_removed else words)
+        yield _SourcePart(line, literal.rstrip(" \t") if line_removed else literal)
         yield _SourcePart(at, "", tuple(_tokenize(inside, at)), opening == "{%", is_tag=True)
         line, position = at + inside.count("\n"), end + 2
     yield _SourcePart(line, text[position:].partition("\n")[2] if line_removed else text[position:])
