@@ -1,8 +1,6 @@
-"""The system prompt of a seat that has one: `molecule prompt watch` puts it together and tells it beside the agent, as
-it would beside anybody's, and follows what happens in the company.
+"""Runs `molecule prompt watch` for a workspace with a system prompt.
 
-Above: agent. Below: model, ending.
-"""
+It builds and reports the prompt beside the agent, as it would for any agent, and follows changes in the company."""
 
 import asyncio
 import sys
@@ -21,7 +19,7 @@ _END_SECONDS = 5.0
 
 @asynccontextmanager
 async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
-    """Keeps a seat's prompt told until it is left; nothing for a seat without one."""
+    """Report a workspace's prompt during the block. Does nothing for a workspace without one."""
     if not assignment.seat.prompt:
         yield
         return
@@ -31,7 +29,7 @@ async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
         "PLATFORM_URL": assignment.url,
     }
-    quiet = asyncio.subprocess.DEVNULL  # what it says is for people at a terminal of its own; the canvas shows it too
+    quiet = asyncio.subprocess.DEVNULL  # its output is for a terminal of its own; the canvas shows it too
     process = await asyncio.create_subprocess_exec(
         *(*_COMMAND, "--home", str(home)),
         stdin=asyncio.subprocess.PIPE,
