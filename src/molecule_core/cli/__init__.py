@@ -134,15 +134,15 @@ def _tool() -> click.Command:
 
 
 def _peers() -> click.Command:
-    from molecule_core.cli.tool import word_command
+    from molecule_core.cli.tool import tool_command
 
-    return word_command("peers")
+    return tool_command("peers")
 
 
 def _info() -> click.Command:
-    from molecule_core.cli.tool import word_command
+    from molecule_core.cli.tool import tool_command
 
-    return word_command("info")
+    return tool_command("info")
 
 
 def _reply() -> click.Command:

@@ -24,13 +24,13 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import BadSettings, StateInUse
 from molecule_core.common.limits import Limits
 from molecule_core.common.settings import Settings, environment
-from molecule_core.demo.company import Company, PlacedSeat, list_seats, packaged_company, read_company
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.company import Company, PlacedWorkspace, list_company_workspaces, packaged_company, read_company
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.provisioner import (
     STATE_FILE,
     DemoState,
-    SavedSeat,
-    SeatProvisioner,
+    SavedWorkspace,
+    WorkspaceProvisioner,
     read_demo_state,
     write_demo_state,
 )
@@ -77,7 +77,7 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan
     company = packaged_company() if saved_state.company is None else read_company(Path(saved_state.company))
     port = _resolve_port(settings.host, settings.port)
     networks = settings.push_networks
-    if any(placed.seat.host == "push" for placed in list_seats(company)):
+    if any(placed.seat.host == "push" for placed in list_company_workspaces(company)):
         networks = (*networks, _PUSH_NETWORK)
     overrides = {"state_dir": str(folder), "port": port, "push_networks": networks}
     demo = msgspec.structs.replace(settings, **overrides, limits=_demo_limits(settings.limits))
@@ -171,7 +171,7 @@ async def _start_agents(demo: DemoPlan, token: str, supervisor: AgentSupervisor,
     try:
         async with ApiClient(url, token) as api:
             await _wait_until_ready(api)
-            seats = await SeatProvisioner(api, demo.settings.state_folder, demo.saved_state).provision_seats(
+            seats = await WorkspaceProvisioner(api, demo.settings.state_folder, demo.saved_state).provision_workspaces(
                 demo.company
             )
         await supervisor.start_agents(
@@ -212,14 +212,14 @@ async def _has_stopped(url: str) -> bool:
     return False
 
 
-def _to_assignment(url: str, placed: PlacedSeat, saved: SavedSeat, agents: Path) -> SeatAssignment:
+def _to_assignment(url: str, placed: PlacedWorkspace, saved: SavedWorkspace, agents: Path) -> AgentAssignment:
     seat = msgspec.structs.replace(placed.seat, seat=())
-    return SeatAssignment(url, saved.id, saved.token, seat, str(agents / saved.id))
+    return AgentAssignment(url, saved.id, saved.token, seat, str(agents / saved.id))
 
 
 def _report_exit(agent: AgentProcess) -> None:
     advice = "Its messages wait for it:"
-    if agent.posting.seat.host == "push":
+    if agent.assignment.seat.host == "push":
         advice = "What is pushed to it now fails; what comes once it is known to be offline waits for it:"
     click.echo(
         f"{agent.name} (pid {agent.process.pid}) has ended. {advice} Ctrl-C and `molecule up --demo` start it again."
@@ -228,7 +228,7 @@ def _report_exit(agent: AgentProcess) -> None:
 
 def _summary_lines(demo: DemoPlan, supervisor: AgentSupervisor) -> list[str]:
     """Return the summary: the agents, how to add one, and what happens at the next start."""
-    names = ["  " * (len(placed.path) - 1) + placed.seat.name for placed in list_seats(demo.company)]
+    names = ["  " * (len(placed.path) - 1) + placed.seat.name for placed in list_company_workspaces(demo.company)]
     width = max(map(len, names))
     pids = [agent_process.process.pid for agent_process in supervisor.processes]
     agents = [f"                 {name:<{width}}  pid {pid}" for name, pid in zip(names, pids, strict=True)]

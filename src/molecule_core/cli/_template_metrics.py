@@ -66,8 +66,6 @@ async def set_canary(client: TemplateClient, template_id: str, version: int, per
     body = {"version": version, "percent": percent}
     choice = await client.api.post(f"{client.templates_path}/{template_id}/canary", body)
     trial = (
-        ""
-        if choice["canary"] is None
-        else f"; version {choice['canary']} tells {choice['percent']} % of the messages"
+        "" if choice["canary"] is None else f"; version {choice['canary']} tells {choice['percent']} % of the messages"
     )
     click.echo(f"{template_id}: version {choice['version']} is in force{trial}")

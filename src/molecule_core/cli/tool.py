@@ -120,7 +120,7 @@ def _print_info(result: dict[str, Any]) -> None:
 _PRINTERS: dict[str, Callable[[dict[str, Any]], None]] = {"peers": _print_peers, "info": _print_info}
 
 
-def word_command(name: str) -> click.Command:
+def tool_command(name: str) -> click.Command:
     """Return the command that the registry names for a tool."""
     (spec,) = (each for each in TOOLS if each.cli == name)
 

@@ -28,12 +28,13 @@ from molecule_core.demo.decisions import (
     on_delegation_rejected,
 )
 from molecule_core.demo.engine_agent import LOG_FILE, EngineEndedError, run_engine_agent
-from molecule_core.demo.heartbeat import HEARTBEAT_SECONDS, HeartbeatSender, SeatLostError
+from molecule_core.demo.heartbeat import HEARTBEAT_SECONDS, HeartbeatSender, WorkspaceLostError
 from molecule_core.demo.mcp_agent import run_mcp_agent
 from molecule_core.demo.mcp_client import McpServerEndedError
 from molecule_core.demo.model import (
     AckAction,
     Action,
+    AgentAssignment,
     AnswerAction,
     AskApprovalAction,
     DelegateAction,
@@ -43,7 +44,6 @@ from molecule_core.demo.model import (
     EscalateAction,
     ReportAction,
     SayAction,
-    SeatAssignment,
     UseApprovalAction,
     WithdrawAction,
     WorkAction,
@@ -53,7 +53,7 @@ from molecule_core.demo.push_agent import PushAgent
 from molecule_core.demo.stdout_agent import BridgeEndedError, run_stdout_agent
 
 T = TypeVar("T")
-SEATED_LINE = "seated"
+READY_LINE = "seated"
 # 5 s: agents in a host release nothing when they are killed, and a person should not wait long for the restart.
 HOSTED_LEASE_SECONDS = 5
 # 60 s: longer than a team takes, since each redelivery counts as a new attempt. Claims of a previous run are released
@@ -74,7 +74,7 @@ _FULL_TREE = "delegation_limit"
 class DemoAgent:
     """Agent of one workspace: claims messages, decides, acts, and sends heartbeats meanwhile."""
 
-    def __init__(self, assignment: SeatAssignment, api: ApiClient, clock: Clock) -> None:
+    def __init__(self, assignment: AgentAssignment, api: ApiClient, clock: Clock) -> None:
         self._seat = assignment.seat
         self._id = assignment.workspace_id
         self._api = api
@@ -211,7 +211,7 @@ class DemoAgent:
         try:
             return await self._call_until_answered(call)
         except ApiError as error:
-            raise SeatLostError(str(error)) from error
+            raise WorkspaceLostError(str(error)) from error
 
     async def _call_once(self, call: Callable[[], Awaitable[Any]]) -> None:
         """Call the API; report an error unless the same was done before. A peer may have been removed."""
@@ -260,10 +260,10 @@ async def _standard_input() -> asyncio.StreamReader:
 
 
 def _announce_ready() -> None:
-    os.write(sys.stdout.fileno(), f"{SEATED_LINE}\n".encode())
+    os.write(sys.stdout.fileno(), f"{READY_LINE}\n".encode())
 
 
-async def _run_until_eof(assignment: SeatAssignment, stdin: asyncio.StreamReader) -> None:
+async def _run_until_eof(assignment: AgentAssignment, stdin: asyncio.StreamReader) -> None:
     """Run the agent until the input ends. Raises SeatLostError."""
     agent_task = asyncio.create_task(_run_agent(assignment))
     eof_task = asyncio.create_task(stdin.read())
@@ -274,21 +274,21 @@ async def _run_until_eof(assignment: SeatAssignment, stdin: asyncio.StreamReader
     await asyncio.wait((agent_task,))
 
 
-async def _run_agent(assignment: SeatAssignment) -> None:
+async def _run_agent(assignment: AgentAssignment) -> None:
     """Run the agent in the way of its host. Raises SeatLostError."""
     clock = SystemClock()
     if assignment.seat.host == "mcp":
         try:
             await run_mcp_agent(assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
         except McpServerEndedError:
-            raise SeatLostError("`molecule mcp` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule mcp` has ended; what it says stands above") from None
     if assignment.seat.host == "stdout":
         try:
             await run_stdout_agent(
                 assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except BridgeEndedError:
-            raise SeatLostError("`molecule bridge` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule bridge` has ended; what it says stands above") from None
     if assignment.seat.host == "agent":
         try:
             await run_engine_agent(
@@ -296,7 +296,7 @@ async def _run_agent(assignment: SeatAssignment) -> None:
             )
         except EngineEndedError:
             log = Path(assignment.folder) / LOG_FILE
-            raise SeatLostError(f"`molecule agent run` has ended; what it says stands in {log}") from None
+            raise WorkspaceLostError(f"`molecule agent run` has ended; what it says stands in {log}") from None
     async with ApiClient(assignment.url, assignment.token) as api:
         agent = (
             PushAgent(assignment, api, clock) if assignment.seat.host == "push" else DemoAgent(assignment, api, clock)
@@ -311,10 +311,10 @@ async def main() -> str | None:
     line = await stdin.readline()
     if not line:
         return None  # the parent process ended before it wrote the assignment
-    assignment = msgspec.json.decode(line, type=SeatAssignment)
+    assignment = msgspec.json.decode(line, type=AgentAssignment)
     try:
         await _run_until_eof(assignment, stdin)
-    except SeatLostError as error:
+    except WorkspaceLostError as error:
         return f"{assignment.seat.name} has lost its seat: {error}"
     return None
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSeat, DemoSkill, Estimate
+from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSkill, DemoWorkspace, Estimate
 from molecule_core.demo.text_analysis import ANY_NUMBER, significant_stems
 
 _USER_KIND, _PEER_KIND, _DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND = (
@@ -104,7 +104,7 @@ def parse_peer_row(row: dict[str, Any], own_id: str, parent_id: str | None) -> D
     )
 
 
-def build_agent_card(seat: DemoSeat) -> dict[str, Any]:
+def build_agent_card(seat: DemoWorkspace) -> dict[str, Any]:
     """Return the agent card of a workspace, with the words that its skills know as tags."""
     skills: list[dict[str, Any]] = [{"id": seat.behaviour, "name": seat.behaviour.capitalize(), "tags": []}]
     for number, skill in enumerate(seat.craft, start=1):

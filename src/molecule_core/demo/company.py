@@ -13,16 +13,16 @@ from msgspec import Struct
 from molecule_core.common.errors import BadSettings, MoleculeError
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import validate_line, validate_name
-from molecule_core.demo.model import Checks, DemoSeat, DemoSkill, Plan
+from molecule_core.demo.model import Checks, DemoSkill, DemoWorkspace, Plan
 from molecule_core.demo.text_analysis import ANY_NUMBER, split_words
 
 # 50: each workspace is a process of about 30 MB, and a demo should fit on a small machine.
-MAX_SEATS = 50
+MAX_COMPANY_WORKSPACES = 50
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _PLACEHOLDERS = ("{thing}", "{things}")
 _GUIDE = "docs/demo.md shows what such a file may hold"
 
-SeatPath = tuple[str, ...]
+WorkspacePath = tuple[str, ...]
 """Names from the root of the tree down to a workspace."""
 
 
@@ -30,25 +30,25 @@ class Company(Struct, frozen=True, forbid_unknown_fields=True):
     """A company as defined by its org file: a name and the root workspaces."""
 
     name: str
-    seat: tuple[DemoSeat, ...]
+    seat: tuple[DemoWorkspace, ...]
 
 
-class PlacedSeat(NamedTuple):
+class PlacedWorkspace(NamedTuple):
     """A workspace definition and its path in the tree."""
 
-    path: SeatPath
-    seat: DemoSeat
+    path: WorkspacePath
+    seat: DemoWorkspace
 
 
-def list_seats(company: Company) -> list[PlacedSeat]:
+def list_company_workspaces(company: Company) -> list[PlacedWorkspace]:
     """Return all workspaces, parents before children."""
     return list(_iter_workspaces((), company.seat))
 
 
-def _iter_workspaces(parent_path: SeatPath, seats: tuple[DemoSeat, ...]) -> Iterator[PlacedSeat]:
+def _iter_workspaces(parent_path: WorkspacePath, seats: tuple[DemoWorkspace, ...]) -> Iterator[PlacedWorkspace]:
     for seat in seats:
         path = (*parent_path, seat.name)
-        yield PlacedSeat(path, seat)
+        yield PlacedWorkspace(path, seat)
         yield from _iter_workspaces(path, seat.seat)
 
 
@@ -82,15 +82,19 @@ def _check_company(company: Company) -> Company:
     """Return the company with clean names. Raises MoleculeError, msgspec.ValidationError."""
     limits = Limits()
     clean = Company(validate_name(company.name, limits.name_length), _clean_workspaces((), company.seat, limits))
-    found = list_seats(clean)
+    found = list_company_workspaces(clean)
     if not found:
         raise msgspec.ValidationError("it has no seat; give it one with [[seat]]")
-    if len(found) > MAX_SEATS:
-        raise msgspec.ValidationError(f"it has {len(found)} seats, and each is a process; at most {MAX_SEATS} start")
+    if len(found) > MAX_COMPANY_WORKSPACES:
+        raise msgspec.ValidationError(
+            f"it has {len(found)} seats, and each is a process; at most {MAX_COMPANY_WORKSPACES} start"
+        )
     return clean
 
 
-def _clean_workspaces(parent_path: SeatPath, seats: tuple[DemoSeat, ...], limits: Limits) -> tuple[DemoSeat, ...]:
+def _clean_workspaces(
+    parent_path: WorkspacePath, seats: tuple[DemoWorkspace, ...], limits: Limits
+) -> tuple[DemoWorkspace, ...]:
     clean = tuple(_clean_workspace(parent_path, seat, limits) for seat in seats)
     names = [seat.name for seat in clean]
     for name in names:
@@ -99,7 +103,7 @@ def _clean_workspaces(parent_path: SeatPath, seats: tuple[DemoSeat, ...], limits
     return clean
 
 
-def _clean_workspace(parent_path: SeatPath, seat: DemoSeat, limits: Limits) -> DemoSeat:
+def _clean_workspace(parent_path: WorkspacePath, seat: DemoWorkspace, limits: Limits) -> DemoWorkspace:
     name = validate_name(seat.name, limits.name_length)
     path = (*parent_path, name)
     if len(path) > limits.tree_depth:
@@ -110,7 +114,7 @@ def _clean_workspace(parent_path: SeatPath, seat: DemoSeat, limits: Limits) -> D
     return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_workspaces(path, seat.seat, limits))
 
 
-def _behaviour_error(seat: DemoSeat) -> str:
+def _behaviour_error(seat: DemoWorkspace) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
     if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
@@ -124,7 +128,7 @@ def _behaviour_error(seat: DemoSeat) -> str:
     return ""
 
 
-def _host_error(seat: DemoSeat) -> str:
+def _host_error(seat: DemoWorkspace) -> str:
     if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
         return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
     if seat.prompt and seat.host in ("mcp", "stdout"):

@@ -19,7 +19,7 @@ from molecule_core.demo.model import (
     DemoApproval,
     DemoMessage,
     DemoPeer,
-    DemoSeat,
+    DemoWorkspace,
     EscalateAction,
     ReportAction,
     SayAction,
@@ -73,7 +73,7 @@ class Reaction(Struct, frozen=True):
     actions: tuple[Action, ...]
 
 
-def decide(seat: DemoSeat, state: AgentMemory, message: DemoMessage, peers: Sequence[DemoPeer] = ()) -> Reaction:
+def decide(seat: DemoWorkspace, state: AgentMemory, message: DemoMessage, peers: Sequence[DemoPeer] = ()) -> Reaction:
     """Return the reaction to a message. `peers` are needed for a request."""
     if message.approval is not None:
         return _handle_approval(seat, state, message, message.approval)
@@ -84,7 +84,7 @@ def decide(seat: DemoSeat, state: AgentMemory, message: DemoMessage, peers: Sequ
     return _handle_note(state, message)
 
 
-def on_delegated(seat: DemoSeat, state: AgentMemory, action: DelegateAction, delegation_id: str) -> Reaction:
+def on_delegated(seat: DemoWorkspace, state: AgentMemory, action: DelegateAction, delegation_id: str) -> Reaction:
     """Return the reaction to a delegation that was begun, now or in a previous run."""
     keys = tuple(dict.fromkeys((*state.waiting_keys.get(delegation_id, ()), action.key)))
     known = replace(state, waiting_keys={**state.waiting_keys, delegation_id: keys})
@@ -92,7 +92,7 @@ def on_delegated(seat: DemoSeat, state: AgentMemory, action: DelegateAction, del
     return Reaction(known, ()) if early is None else _handle_result(seat, known, early)
 
 
-def on_delegation_rejected(seat: DemoSeat, state: AgentMemory, action: DelegateAction, reason: str) -> Reaction:
+def on_delegation_rejected(seat: DemoWorkspace, state: AgentMemory, action: DelegateAction, reason: str) -> Reaction:
     """Return the reaction to a rejected delegation."""
     result = DemoMessage(id="", attempt=0, text=reason, sender=action.to, is_result=True, is_failed=True)
     return _apply_result(seat, state, result, {action.key})
@@ -118,7 +118,9 @@ def delegation_key(request: DemoMessage, peer: DemoPeer) -> str:
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
-def _handle_request(seat: DemoSeat, state: AgentMemory, request: DemoMessage, peers: Sequence[DemoPeer]) -> Reaction:
+def _handle_request(
+    seat: DemoWorkspace, state: AgentMemory, request: DemoMessage, peers: Sequence[DemoPeer]
+) -> Reaction:
     if replies.approval_subject(seat, request):
         return _request_approval(seat, state, request)
     known = state.open_requests.get(request.id)
@@ -138,7 +140,7 @@ def _handle_request(seat: DemoSeat, state: AgentMemory, request: DemoMessage, pe
     )
 
 
-def _choose_delegates(seat: DemoSeat, request: DemoMessage, peers: Sequence[DemoPeer]) -> tuple[DemoPeer, ...]:
+def _choose_delegates(seat: DemoWorkspace, request: DemoMessage, peers: Sequence[DemoPeer]) -> tuple[DemoPeer, ...]:
     """Return the peers to delegate to: a lead all below, a desk the best match, a specialist none.
 
     Peers without skills get nothing. A peer's request only goes down the tree, so no question can circle."""
@@ -159,7 +161,7 @@ def _best_match(peers: list[DemoPeer], text: str) -> tuple[DemoPeer, ...]:
 
 
 def _continue_request(
-    seat: DemoSeat, state: AgentMemory, open_request: OpenRequest, actions: tuple[Action, ...]
+    seat: DemoWorkspace, state: AgentMemory, open_request: OpenRequest, actions: tuple[Action, ...]
 ) -> Reaction:
     """Wait on, or answer once no result is missing."""
     if open_request.missing:
@@ -184,7 +186,9 @@ def _without_request(state: AgentMemory, request_id: str) -> AgentMemory:
     )
 
 
-def _answer_actions(seat: DemoSeat, open_request: OpenRequest, left: AgentMemory, allowed: str = "") -> list[Action]:
+def _answer_actions(
+    seat: DemoWorkspace, open_request: OpenRequest, left: AgentMemory, allowed: str = ""
+) -> list[Action]:
     """Return the actions that answer a request; `allowed`: text to put before the answer.
 
     The request is acknowledged before the results: a redelivered request without them would wait for ever, while a
@@ -203,7 +207,7 @@ def _answer_actions(seat: DemoSeat, open_request: OpenRequest, left: AgentMemory
     ]
 
 
-def _work_actions(seat: DemoSeat, request: DemoMessage) -> list[Action]:
+def _work_actions(seat: DemoWorkspace, request: DemoMessage) -> list[Action]:
     """Return the actions that take the agent's time, with a progress report for each step if it reports."""
     task = quote_start(request.text)
     if not (seat.progress and request.is_delegated) or seat.behaviour != "specialist":
@@ -225,7 +229,7 @@ def _reply_action(request: DemoMessage, text: str) -> Action:
 # -- approvals ---------------------------------------------------------------------------------------------------------
 
 
-def _request_approval(seat: DemoSeat, state: AgentMemory, request: DemoMessage) -> Reaction:
+def _request_approval(seat: DemoWorkspace, state: AgentMemory, request: DemoMessage) -> Reaction:
     """Ask for an approval.
 
     A redelivered request asks again and gets the status, since the decision may have come before it."""
@@ -240,12 +244,12 @@ def _request_approval(seat: DemoSeat, state: AgentMemory, request: DemoMessage) 
     return Reaction(replace(state, pending_approvals=pending_approvals), (*notices, _approval_action(seat, request)))
 
 
-def _approval_action(seat: DemoSeat, request: DemoMessage) -> AskApprovalAction:
+def _approval_action(seat: DemoWorkspace, request: DemoMessage) -> AskApprovalAction:
     what = replies.approval_subject(seat, request)
     return AskApprovalAction(what, replies.approval_reason(request), request.text, f"approval-{request.id}", request.id)
 
 
-def on_approval(seat: DemoSeat, state: AgentMemory, action: AskApprovalAction, approval: DemoApproval) -> Reaction:
+def on_approval(seat: DemoWorkspace, state: AgentMemory, action: AskApprovalAction, approval: DemoApproval) -> Reaction:
     """Return the reaction to the status of an approval."""
     pending = state.pending_approvals.get(action.about)
     if pending is None:
@@ -276,7 +280,7 @@ def on_approval_rejected(state: AgentMemory, action: AskApprovalAction, reason: 
     )
 
 
-def _handle_approval(seat: DemoSeat, state: AgentMemory, message: DemoMessage, approval: DemoApproval) -> Reaction:
+def _handle_approval(seat: DemoWorkspace, state: AgentMemory, message: DemoMessage, approval: DemoApproval) -> Reaction:
     """Return the reaction to a message about an approval.
 
     No demo agent decides: a lead escalates, up to the person. A decision is looked up, so that the server's status
@@ -302,7 +306,7 @@ def _without_approval(state: AgentMemory, request_id: str) -> AgentMemory:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def _handle_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage) -> Reaction:
+def _handle_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage) -> Reaction:
     keys = state.waiting_keys.get(result.delegation_id)
     if keys is None:
         return _hold_result(state, result)
@@ -310,7 +314,7 @@ def _handle_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage) -> R
     return _apply_result(seat, replace(state, held_results=held), result, set(keys))
 
 
-def _apply_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
+def _apply_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
     """Give a result to all requests that wait for it. A redelivered result replaces the earlier one."""
     actions: list[Action] = []
     for open_request in list(state.open_requests.values()):
@@ -324,7 +328,7 @@ def _apply_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage, keys:
     return Reaction(state, tuple(actions))
 
 
-def _progress_actions(seat: DemoSeat, open_request: OpenRequest) -> tuple[Action, ...]:
+def _progress_actions(seat: DemoWorkspace, open_request: OpenRequest) -> tuple[Action, ...]:
     """Return a progress report if the agent reports and still waits for others."""
     if not (seat.progress and open_request.request.is_delegated and open_request.missing):
         return ()

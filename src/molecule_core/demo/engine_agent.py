@@ -15,7 +15,7 @@ import msgspec
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.shutdown import wait_or_kill
 
 SCRIPT_FILE = "lead.yaml"
@@ -39,7 +39,7 @@ class EngineEndedError(Exception):
 
 
 async def run_engine_agent(
-    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run the agent of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
 
@@ -80,7 +80,7 @@ async def _is_online(api: ApiClient, workspace_id: str) -> bool:
     return False
 
 
-def _write_home(assignment: SeatAssignment) -> Path:
+def _write_home(assignment: AgentAssignment) -> Path:
     """Write the agent's folder from the company file. What the agent stores there stays."""
     home = Path(assignment.folder)
     (home / ".molecule").mkdir(parents=True, exist_ok=True, mode=0o700)

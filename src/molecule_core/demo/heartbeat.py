@@ -15,7 +15,7 @@ HEARTBEAT_SECONDS = 3.0
 _GONE = (401, 403, 404, 410)
 
 
-class SeatLostError(Exception):
+class WorkspaceLostError(Exception):
     """The workspace was removed, or its token is no longer valid."""
 
 
@@ -56,7 +56,7 @@ class HeartbeatSender:
             await self._api.post("/registry/heartbeat", self._heartbeat_body())
         except ApiError as error:
             if error.status in _GONE:
-                raise SeatLostError(str(error)) from error
+                raise WorkspaceLostError(str(error)) from error
 
     def _heartbeat_body(self) -> dict[str, Any]:
         busy = [*self._waiting, *([] if self._current_task is None else [self._current_task])]

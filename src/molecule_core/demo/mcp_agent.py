@@ -15,13 +15,13 @@ from molecule_core.demo.mcp_client import McpServerProcess, ToolCallError, start
 from molecule_core.demo.model import (
     AckAction,
     Action,
+    AgentAssignment,
     AnswerAction,
     DemoMessage,
-    DemoSeat,
+    DemoWorkspace,
     EscalateAction,
     ReportAction,
     SayAction,
-    SeatAssignment,
     WorkAction,
 )
 
@@ -33,7 +33,7 @@ _RETRY_SECONDS = 1.0
 class McpAgent:
     """Agent of one workspace."""
 
-    def __init__(self, seat: DemoSeat, tools: McpServerProcess, clock: Clock) -> None:
+    def __init__(self, seat: DemoWorkspace, tools: McpServerProcess, clock: Clock) -> None:
         self._seat = seat
         self._tools = tools
         self._clock = clock
@@ -115,7 +115,7 @@ def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
 
 
 async def run_mcp_agent(
-    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run `molecule mcp` and the agent of a workspace. `lease`, `beat`: seconds, as for the other agents.
 

@@ -59,7 +59,7 @@ DemoSkill = Topics | Checks | Estimate | Plan
 # -- workspaces --------------------------------------------------------------------------------------------------------
 
 
-class DemoSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A workspace of the company (`[[seat]]` in the file), and those below it.
 
     `seconds`: how long its agent works on an answer, so that a person can see it. `host`: where the agent runs; `mcp`:
@@ -81,16 +81,16 @@ class DemoSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     asks_before: tuple[Word, ...] = ()
     prompt: str = ""
     craft: tuple[DemoSkill, ...] = ()
-    seat: "tuple[DemoSeat, ...]" = ()
+    seat: "tuple[DemoWorkspace, ...]" = ()
 
 
-class SeatAssignment(Struct, frozen=True):
+class AgentAssignment(Struct, frozen=True):
     """What an agent gets when it starts."""
 
     url: str
     workspace_id: str
     token: str
-    seat: DemoSeat
+    seat: DemoWorkspace
     folder: str = ""
     """Folder for what the agent must keep across restarts."""
 

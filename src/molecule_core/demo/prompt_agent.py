@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.shutdown import wait_or_kill
 
 _COMMAND = (sys.executable, "-P", "-m", "molecule_core", "prompt", "watch", "--until-eof")
@@ -18,7 +18,7 @@ _END_SECONDS = 5.0
 
 
 @asynccontextmanager
-async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
+async def watch_prompt(assignment: AgentAssignment) -> AsyncIterator[None]:
     """Report a workspace's prompt during the block. Does nothing for a workspace without one."""
     if not assignment.seat.prompt:
         yield
@@ -45,7 +45,7 @@ async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
         await wait_or_kill(process, _END_SECONDS)
 
 
-def _write_home(assignment: SeatAssignment) -> Path:
+def _write_home(assignment: AgentAssignment) -> Path:
     home = Path(assignment.folder) / f"prompt-{assignment.workspace_id}"
     home.mkdir(parents=True, exist_ok=True)
     (home / _PROMPT_FILE).write_text(f"{assignment.seat.prompt.strip()}\n", encoding="utf-8")

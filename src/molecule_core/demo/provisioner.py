@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import BadSettings
-from molecule_core.demo.company import Company, PlacedSeat, SeatPath, list_seats
-from molecule_core.demo.model import DemoSeat
+from molecule_core.demo.company import Company, PlacedWorkspace, WorkspacePath, list_company_workspaces
+from molecule_core.demo.model import DemoWorkspace
 
 STATE_FILE = "demo.json"
 RUNTIME = "demo"
 """The `runtime` of the company's workspaces, which distinguishes them from others."""
 
 
-class SavedSeat(Struct, frozen=True):
+class SavedWorkspace(Struct, frozen=True):
     """A created workspace: its path in the tree, its id and its token."""
 
-    path: SeatPath
+    path: WorkspacePath
     id: str
     token: str
 
@@ -30,7 +30,7 @@ class DemoState(Struct, frozen=True):
     """The saved state of the demo. `company`: the org file it was started with; None: the packaged one."""
 
     company: str | None = None
-    seats: tuple[SavedSeat, ...] = ()
+    seats: tuple[SavedWorkspace, ...] = ()
 
 
 def read_demo_state(folder: Path) -> DemoState | None:
@@ -59,7 +59,7 @@ def write_demo_state(folder: Path, state: DemoState) -> None:
     unfinished.replace(path)
 
 
-class SeatProvisioner:
+class WorkspaceProvisioner:
     """Syncs the workspaces on the server with a company: keeps, creates and removes them."""
 
     def __init__(self, api: ApiClient, folder: Path, state: DemoState) -> None:
@@ -67,9 +67,9 @@ class SeatProvisioner:
         self._folder = folder
         self._state = state
 
-    async def provision_seats(self, company: Company) -> list[tuple[PlacedSeat, SavedSeat]]:
+    async def provision_workspaces(self, company: Company) -> list[tuple[PlacedWorkspace, SavedWorkspace]]:
         """Return the saved workspace of each one in the company, parents first. Raises ApiError, NoAnswerError."""
-        wanted = list_seats(company)
+        wanted = list_company_workspaces(company)
         existing = {row["id"]: row for row in await self._api.get("/workspaces")}
         await self._remove_others(existing, {placed.path for placed in wanted})
         saved = {each.path: each for each in self._state.seats}
@@ -81,7 +81,9 @@ class SeatProvisioner:
                 await self._update_workspace(placed.seat, existing[known.id])
         return [(placed, saved[placed.path]) for placed in wanted]
 
-    async def _create_workspace(self, placed: PlacedSeat, saved: dict[SeatPath, SavedSeat]) -> SavedSeat:
+    async def _create_workspace(
+        self, placed: PlacedWorkspace, saved: dict[WorkspacePath, SavedWorkspace]
+    ) -> SavedWorkspace:
         seat, parent = placed.seat, saved.get(placed.path[:-1])
         new = {
             "name": seat.name,
@@ -92,19 +94,19 @@ class SeatProvisioner:
             "send_drafts": _sends_drafts(seat),
         }
         response = await self._api.post("/workspaces", new)
-        created = SavedSeat(placed.path, response["id"], response["connection"]["auth_token"])
+        created = SavedWorkspace(placed.path, response["id"], response["connection"]["auth_token"])
         others = tuple(each for each in self._state.seats if each.path != placed.path)
         self._save_workspaces((*others, created))
         return created
 
-    async def _update_workspace(self, seat: DemoSeat, row: dict[str, Any]) -> None:
+    async def _update_workspace(self, seat: DemoWorkspace, row: dict[str, Any]) -> None:
         """Update an existing workspace from the file."""
         wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds, "send_drafts": _sends_drafts(seat)}
         change = {name: value for name, value in wanted.items() if row[name] != value}
         if change:
             await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
 
-    async def _remove_others(self, existing: dict[str, Any], wanted: set[SeatPath]) -> None:
+    async def _remove_others(self, existing: dict[str, Any], wanted: set[WorkspacePath]) -> None:
         """Remove workspaces that the company does not have, and those that a crash left before their token was saved.
 
         A workspace without a saved token cannot be used. One with foreign children stays, with a card that attracts no
@@ -121,12 +123,12 @@ class SeatProvisioner:
                 del existing[id_]
         self._save_workspaces(tuple(each for each in self._state.seats if each.path in wanted and each.id in existing))
 
-    def _save_workspaces(self, seats: tuple[SavedSeat, ...]) -> None:
+    def _save_workspaces(self, seats: tuple[SavedWorkspace, ...]) -> None:
         self._state = replace(self._state, seats=seats)
         write_demo_state(self._folder, self._state)
 
 
-def _sends_drafts(seat: DemoSeat) -> bool:
+def _sends_drafts(seat: DemoWorkspace) -> bool:
     """Return whether the last output of the agent is its answer, as for `molecule agent run`."""
     return seat.host == "agent"
 

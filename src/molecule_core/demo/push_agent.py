@@ -17,8 +17,8 @@ from msgspec import Struct
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.demo.api_rows import build_agent_card, parse_pushed_message
-from molecule_core.demo.heartbeat import HeartbeatSender, SeatLostError
-from molecule_core.demo.model import DemoMessage, SeatAssignment
+from molecule_core.demo.heartbeat import HeartbeatSender, WorkspaceLostError
+from molecule_core.demo.model import AgentAssignment, DemoMessage
 from molecule_core.demo.replies import answer_text
 from molecule_core.demo.skills import quote_start
 
@@ -42,7 +42,7 @@ class PushRequest(Struct):
 class PushAgent:
     """Agent of one workspace."""
 
-    def __init__(self, assignment: SeatAssignment, api: ApiClient, clock: Clock) -> None:
+    def __init__(self, assignment: AgentAssignment, api: ApiClient, clock: Clock) -> None:
         self._seat = assignment.seat
         self._id = assignment.workspace_id
         self._api = api
@@ -69,7 +69,7 @@ class PushAgent:
                 pass
             except ApiError as error:
                 if not error.is_transient:
-                    raise SeatLostError(str(error)) from error
+                    raise WorkspaceLostError(str(error)) from error
             await self._clock.wait(asyncio.get_running_loop().create_future(), _RETRY_SECONDS)
 
     # -- push requests -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from molecule_core.demo import text_analysis
-from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoSeat
+from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoWorkspace
 from molecule_core.demo.skills import apply_skill, join_list, quote_start
 
 # 60,000: a character has at most four bytes, so this stays below the 256 KiB limit of a message.
@@ -30,7 +30,7 @@ def waiting_for_text(names: list[str]) -> str:
     return f"waiting for {join_list(names)}"
 
 
-def approval_subject(seat: DemoSeat, request: DemoMessage) -> str:
+def approval_subject(seat: DemoWorkspace, request: DemoMessage) -> str:
     """Return what needs an approval, in the words of the org file, or ""."""
     stems = text_analysis.stems_of(request.text)
     return join_list([word for word in seat.asks_before if text_analysis.names_phrase(stems, word)])
@@ -73,12 +73,12 @@ def decision_text(approval: DemoApproval, what: str) -> str:
     return f"**Not done.** The approval that this needs ({what}) {words.get(approval.status, 'was taken back')}{why}."
 
 
-def work_steps(seat: DemoSeat) -> list[str]:
+def work_steps(seat: DemoWorkspace) -> list[str]:
     """Return the steps in which a specialist handles a request."""
     return ["reading it", *(skill.title for skill in seat.craft)]
 
 
-def answer_text(seat: DemoSeat, request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> str:
+def answer_text(seat: DemoWorkspace, request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> str:
     """Return the answer to a request, with the results of the delegates by their names.
 
     A delegate without a result is named with the reason; no answer is invented."""
@@ -104,7 +104,7 @@ def _result_text(name: str, result: DemoMessage, max_length: int) -> str:
     return f"**There is no answer from {name}.** {text}" if result.is_failed else text
 
 
-def _no_answer_text(seat: DemoSeat, request: DemoMessage) -> str:
+def _no_answer_text(seat: DemoWorkspace, request: DemoMessage) -> str:
     if not request.text.strip():
         return "There is no text in this message, and text is all that I can read."
     return f"Nobody whom I may ask knows about {quote_start(request.text)}. I am {seat.name}: {seat.role}"

@@ -17,7 +17,7 @@ import msgspec
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import DemoMessage, DemoSeat, SeatAssignment
+from molecule_core.demo.model import AgentAssignment, DemoMessage, DemoWorkspace
 from molecule_core.demo.replies import answer_text
 from molecule_core.demo.shutdown import wait_or_kill
 
@@ -40,7 +40,7 @@ def message_from_stdin(stdin_text: str) -> DemoMessage:
 
 
 async def run_stdout_agent(
-    assignment: SeatAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
     """Run the bridge of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
 
@@ -83,7 +83,7 @@ async def _is_online(api: ApiClient, workspace_id: str) -> bool:
 
 def main() -> None:
     """Answer one message."""
-    seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoSeat)
+    seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoWorkspace)
     sys.stdout.write(f"{answer_text(seat, message_from_stdin(sys.stdin.read()), ())}\n")
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from molecule_core.common.errors import BadSettings
 from molecule_core.common.settings import environment
-from molecule_core.demo.agent import SEATED_LINE
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.agent import READY_LINE
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.shutdown import wait_or_kill
 
 # 5 s: an agent ends when its input does; one that hangs must not delay shutdown.
@@ -22,13 +22,13 @@ _END_SECONDS = 5.0
 class AgentProcess(NamedTuple):
     """The process of a started agent."""
 
-    posting: SeatAssignment
+    assignment: AgentAssignment
     process: asyncio.subprocess.Process
 
     @property
     def name(self) -> str:
         """Return the name of the agent's workspace."""
-        return self.posting.seat.name
+        return self.assignment.seat.name
 
 
 class AgentSupervisor:
@@ -52,12 +52,12 @@ class AgentSupervisor:
                 agent_process.process.stdin.close()
         await asyncio.gather(*(wait_or_kill(agent_process.process, _END_SECONDS) for agent_process in self.processes))
 
-    async def start_agents(self, postings: Sequence[SeatAssignment]) -> None:
+    async def start_agents(self, assignments: Sequence[AgentAssignment]) -> None:
         """Start a process for each assignment and wait until all are registered. Raises BadSettings if one fails.
 
         Push agents start first, since the others may send them work at once."""
         for pushed in (True, False):
-            group = [assignment for assignment in postings if (assignment.seat.host == "push") is pushed]
+            group = [assignment for assignment in assignments if (assignment.seat.host == "push") is pushed]
             started = []
             for assignment in group:
                 if self.is_stopped:
@@ -70,7 +70,7 @@ class AgentSupervisor:
                     raise BadSettings(
                         reason=f"the agent of {name!r} could not take its seat; what it says stands above"
                     )
-        self.processes.sort(key=lambda agent_process: postings.index(agent_process.posting))
+        self.processes.sort(key=lambda agent_process: assignments.index(agent_process.assignment))
 
     async def watch_agents(self, on_exit: Callable[[AgentProcess], None]) -> None:
         """Call `on_exit` for each agent that ends without being stopped, until the last has ended."""
@@ -83,7 +83,7 @@ class AgentSupervisor:
         await asyncio.gather(*(watch_one(agent_process) for agent_process in self.processes))
 
 
-async def _start_process(assignment: SeatAssignment) -> AgentProcess:
+async def _start_process(assignment: AgentAssignment) -> AgentProcess:
     """Start the process of an agent. The name is an argument only to be visible in a process list."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -108,4 +108,4 @@ async def _is_registered(agent_process: AgentProcess) -> bool:
     """Wait until the agent is registered; return False if it ended before."""
     assert agent_process.process.stdout is not None
     line = await agent_process.process.stdout.readline()
-    return line.decode().strip() == SEATED_LINE
+    return line.decode().strip() == READY_LINE

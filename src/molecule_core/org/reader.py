@@ -45,7 +45,7 @@ class OrgReader:
         self.change_count = registry.change_count
         self.push_workspace_ids = registry.push_workspace_ids
         self.tasks_changed_since = registry.tasks_changed_since
-        self.workspaces_heard_after = registry.workspaces_heard_after
+        self.workspaces_after_heartbeat = registry.workspaces_after_heartbeat
 
     def workspace_view(self, workspace: Workspace) -> WorkspaceView:
         """Return the API view of a workspace with its last heartbeat."""

@@ -29,7 +29,7 @@ class OrgRegistry:
         self._heartbeats: dict[str, Heartbeat] = {}
         self._unsaved: set[str] = set()
         # Workspaces whose last heartbeat reached another process, which saves heartbeats only with each sweep.
-        self._heard_remotely: set[str] = set()
+        self._remote_heartbeats: set[str] = set()
         # Heartbeat number of each workspace, by organisation, in the order of the last heartbeat.
         self._heartbeat_numbers: dict[str, dict[str, int]] = {}
         self._heartbeat_count = 0
@@ -188,18 +188,18 @@ class OrgRegistry:
     def record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
         """Record a heartbeat, to be saved with the next sweep. Return whether the agent's task changed."""
         self._unsaved.add(workspace_id)
-        self._heard_remotely.discard(workspace_id)
+        self._remote_heartbeats.discard(workspace_id)
         return self._store_heartbeat(workspace_id, heartbeat)
 
     def merge_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
         """Record a heartbeat that another process received and saved."""
         if workspace_id in self._workspaces and heartbeat.heard_at > self.last_heartbeat(workspace_id).heard_at:
-            self._heard_remotely.add(workspace_id)
+            self._remote_heartbeats.add(workspace_id)
             self._store_heartbeat(workspace_id, heartbeat)
 
-    def is_heard_remotely(self, workspace_id: str) -> bool:
+    def has_remote_heartbeat(self, workspace_id: str) -> bool:
         """Return whether another process received the last heartbeat, so that a later one may not be saved yet."""
-        return workspace_id in self._heard_remotely
+        return workspace_id in self._remote_heartbeats
 
     def _store_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
         before = self.last_heartbeat(workspace_id)
@@ -237,7 +237,7 @@ class OrgRegistry:
         """Return the number of the last heartbeat."""
         return self._heartbeat_count
 
-    def workspaces_heard_after(self, org_id: str, heartbeat_number: int) -> list[Workspace]:
+    def workspaces_after_heartbeat(self, org_id: str, heartbeat_number: int) -> list[Workspace]:
         """Return the workspaces of an organisation that sent a heartbeat after the given number, latest first."""
         found = []
         for workspace_id in reversed(self._heartbeat_numbers.get(org_id, {})):

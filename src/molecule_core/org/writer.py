@@ -337,7 +337,7 @@ class OrgWriter:
         """Return whether an agent is silent. A last heartbeat at another process may not be saved yet."""
         heard_at = max(self._registry.last_heartbeat(workspace_id).heard_at, self._started_at)
         silence_seconds = self._limits.silence_seconds
-        if self._registry.is_heard_remotely(workspace_id):
+        if self._registry.has_remote_heartbeat(workspace_id):
             silence_seconds += self._limits.sweep_seconds
         return heard_at + silence_seconds * SECOND <= now
 
