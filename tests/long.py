@@ -11,6 +11,9 @@ import pytest
 _TESTS = Path(__file__).resolve().parent
 
 _LONG = (
+    # All views in several sizes, element by element.
+    "canvas/test_access_axe.py",
+    "canvas/test_access_reach.py",
     # The demo's company of processes, whose agents take their time.
     "demo/test_company.py",
     "demo/test_lead.py",
@@ -52,13 +55,26 @@ _LONG = (
 )
 
 
+# Where a journey is made in several ways on both engines: each way on SQLite, but only the first on PostgreSQL. What
+# the ways do to the store is the same.
+_FIRST_WAYS = {"entrance": "http", "layer": "off"}
+
+
 def missing_paths() -> list[str]:
     """Return the paths of the list that do not exist."""
     return [each for each in _LONG if not (_TESTS / each).exists()]
 
 
 def is_long(item: pytest.Item) -> bool:
-    """Return whether a test is marked as long or lies in a folder or file of the list."""
-    if item.get_closest_marker("long") is not None:
+    """Return whether a test is marked as long, is a further way on PostgreSQL, or lies in a folder or file of the
+    list."""
+    if item.get_closest_marker("long") is not None or _is_further_way(item):
         return True
     return any((_TESTS / each) in (item.path, *item.path.parents) for each in _LONG)
+
+
+def _is_further_way(item: pytest.Item) -> bool:
+    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return params.get("engine") == "postgres" and any(
+        name in params and params[name] != first for name, first in _FIRST_WAYS.items()
+    )
