@@ -8,7 +8,7 @@ import pytest
 from molecule_core.store.database import Store
 from tests.clocks import FakeClock
 from tests.engines import ENGINES, Engine, databases_dropped, open_store, postgres_server, prepared_place_for
-from tests.long import is_long, missing_paths
+from tests.long import is_long, lies_in_long_file, missing_paths
 from tests.running import Running, running
 
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [each for each in items if is_long(each)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [each for each in items if not is_long(each)]
-    items.sort(key=lambda each: not is_long(each))
+    items.sort(key=lambda each: not lies_in_long_file(each))
 
 
 @pytest.fixture

@@ -68,8 +68,11 @@ def missing_paths() -> list[str]:
 def is_long(item: pytest.Item) -> bool:
     """Return whether a test is marked as long, is a further way on PostgreSQL, or lies in a folder or file of the
     list."""
-    if item.get_closest_marker("long") is not None or _is_further_way(item):
-        return True
+    return item.get_closest_marker("long") is not None or _is_further_way(item) or lies_in_long_file(item)
+
+
+def lies_in_long_file(item: pytest.Item) -> bool:
+    """Return whether the whole file of a test is long."""
     return any((_TESTS / each) in (item.path, *item.path.parents) for each in _LONG)
 
 
