@@ -117,7 +117,7 @@ async def running(
             randomness=SeededRandomness(seed),
             fetcher=fetcher,
             tracing=tracing,
-            mcp_additions=mcp_additions,
+            test_extensions=mcp_additions,
         )
         await server.open()
         http = HttpListener(server)

@@ -29,7 +29,9 @@ _CONTROLS = (
     Control(
         name="the journal is written in a transaction of its own",
         marker="sqlite-journal",
-        change=Swap("$now()", '(self._write_connection.execute("COMMIT"), self._write_connection.execute("BEGIN"), $now())[-1]'),
+        change=Swap(
+            "$now()", '(self._write_connection.execute("COMMIT"), self._write_connection.execute("BEGIN"), $now())[-1]'
+        ),
         breaks="half-done commands",
     ),
     Control(

@@ -1,4 +1,4 @@
-"""`python -m molecule_core`: the `molecule` command, from any folder and without a PATH."""
+"""Entry point of `python -m molecule_core`: runs the `molecule` command without needing it on PATH."""
 
 from molecule_core.entry import main
 

@@ -1,6 +1,7 @@
-"""What the command `molecule` begins with: an agent's process must not wait for the command line's libraries.
+"""Entry point of the command `molecule`.
 
-Above: a person, or a host of agents. Below: the command line, the agent.
+The command line's libraries are imported only when needed: they would delay the start of an agent's process (`molecule
+mcp`).
 """
 
 import sys
@@ -8,7 +9,7 @@ from typing import Any
 
 
 def main() -> Any:
-    """The entry point. Returns or exits with the exit code."""
+    """Run the agent's MCP server for `molecule mcp`, else the command line. Returns or exits with the exit code."""
     if sys.argv[1:] == ["mcp"]:
         from molecule_core.agent.main import main as agent
 

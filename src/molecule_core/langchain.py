@@ -1,9 +1,9 @@
-"""The platform's tools as LangChain objects, made from the registry. Needs the optional extra `langchain`.
+"""The platform's tools as LangChain tools. Needs the optional extra `langchain`.
 
     from molecule_core.langchain import tools
     agent = create_agent(model, tools())
 
-Above: a program that uses LangChain or LangGraph. Below: the registry, and the caller that runs its tools.
+Called by programs that use LangChain or LangGraph; calls the tool registry and `ToolRunner`.
 """
 
 import asyncio
@@ -29,24 +29,25 @@ from molecule_core.common.settings import environment
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import ToolError, ToolSpec
 
-# Longer than the longest poll that a tool makes, so that a silent answer is the server's doing and not ours.
+# Longer than the longest poll of a tool, so that a timeout means that the server does not respond.
 _TIMEOUT_SECONDS = 60.0
 
 
 def tools(environ: Mapping[str, str] | None = None) -> list[BaseTool]:
-    """All tools, as the workspaces that the environment names (WORKSPACE_ID and its fellows, or MOLECULE_WORKSPACES),
-    for a program that runs until it ends; one that goes on without them takes a Toolkit and closes it.
+    """Return all tools, for the workspaces that the environment names (WORKSPACE_ID etc., or MOLECULE_WORKSPACES).
 
-    Raises BadConfiguration if the environment does not say who calls."""
+    The connections stay open until the program ends; a program that must close them earlier uses Toolkit. Raises
+    ConfigurationError if the environment does not name a workspace."""
     return Toolkit(environ).tools
 
 
 class Toolkit:
-    """The tools, their connections, and a thread for both: LangChain calls a tool from whatever loop or thread it
-    likes, while connections belong to one loop. A context manager."""
+    """The tools, their connections, and a thread with an event loop for both. A context manager.
+
+    LangChain calls a tool from any loop or thread, while connections belong to one loop."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        """Raises BadConfiguration."""
+        """Read the configuration and start the thread. Raises ConfigurationError."""
         self._configuration = read_configuration(environment() if environ is None else environ)
         self._clock = SystemClock()
         self._randomness = SystemRandomness()
@@ -66,7 +67,7 @@ class Toolkit:
         self.close()
 
     def close(self) -> None:
-        """Lets go of connections and thread; calls that are under way end with an error."""
+        """Close connections and thread; calls in progress end with an error."""
         asyncio.run_coroutine_threadsafe(self._close_connections(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -82,7 +83,7 @@ class Toolkit:
         await self._stack.aclose()
 
     def _run(self, spec: ToolSpec, arguments: dict[str, Any]) -> Future[dict[str, Any]]:
-        """A call on the toolkit's own loop, to be waited for from any other place."""
+        """Start a call on the toolkit's own loop."""
         return asyncio.run_coroutine_threadsafe(self._call(spec, arguments), self._loop)
 
     async def _call(self, spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +116,9 @@ _RunTool = Callable[[ToolSpec, dict[str, Any]], Future[dict[str, Any]]]
 
 
 def _to_langchain_tool(spec: ToolSpec, run: _RunTool) -> BaseTool:
-    """A tool: the model reads the result as JSON, the program has it as the artifact; a refusal is a result too."""
+    """Convert a tool: the model reads the result as JSON, the program gets it as the artifact.
+
+    A ToolError is a result too."""
 
     def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
         return _to_content_and_artifact(run(spec, arguments).result())

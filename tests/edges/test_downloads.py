@@ -125,7 +125,7 @@ async def test_what_lies_in_the_place_of_a_file_and_is_none_is_not_read(
 @requirement("S16")
 async def test_a_link_that_waits_where_a_file_is_to_be_written_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    disk = BlobStore(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserved_bytes=0)
     disk.open()
     try:
         (tmp_path / "files" / f"{ID}.part").symlink_to(target)
@@ -143,7 +143,7 @@ async def test_a_link_that_waits_where_a_file_is_to_be_written_is_not_followed(t
 
 @requirement("S14")
 async def test_a_file_that_was_opened_for_somebody_who_has_gone_is_not_held_open(tmp_path: Path) -> None:
-    disk = BlobStore(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserved_bytes=0)
     disk.open()
     try:
         (tmp_path / "files" / ID).write_bytes(b"hello")
@@ -159,7 +159,7 @@ async def test_a_file_that_was_opened_for_somebody_who_has_gone_is_not_held_open
 
 @requirement("S14")
 async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole(tmp_path: Path) -> None:
-    disk = BlobStore(tmp_path / "files", reserve=0)
+    disk = BlobStore(tmp_path / "files", reserved_bytes=0)
     disk.open()
     written = tmp_path / "files" / f"{ID}.part"
     content = bytes(range(256)) * 300  # more than is gathered, and no multiple of it

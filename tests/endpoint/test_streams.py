@@ -237,11 +237,11 @@ async def test_a_client_that_takes_its_time_over_a_large_answer_of_a_list_is_not
         (outlet,) = timed.server.mcp_routes.open_responses._all
         held = outlet._stream  # type: ignore[attr-defined]
         chatter.go.set()
-        await until(lambda: held.unread() > 1 << 20)
+        await until(lambda: held.unread_bytes() > 1 << 20)
         read = b""
         for _ in range(4):
-            before = held.unread()
-            while held.unread() == before:
+            before = held.unread_bytes()
+            while held.unread_bytes() == before:
                 read += await some_of(stream)
             await clock.advance(15)
         while chatter.answer.encode() not in read:
@@ -262,10 +262,10 @@ async def test_of_a_list_whose_client_reads_nothing_one_answer_is_written_at_a_t
         (outlet,) = timed.server.mcp_routes.open_responses._all
         held = outlet._stream  # type: ignore[attr-defined]
         chatter.go.set()
-        await until(lambda: held.unread() > 0)
+        await until(lambda: held.unread_bytes() > 0)
         for _ in range(4):
             await settle(200)
-            assert held.unread() <= len(chatter.answer) + 1000
+            assert held.unread_bytes() <= len(chatter.answer) + 1000
             await clock.advance(15)
     assert timed.server.mcp_routes.open_responses.disconnects["too slow"] == 1
     await until_answering(timed, 0)

@@ -98,7 +98,7 @@ class Internet:
             limits or Limits(),
             resolver=self.resolver,
             connect=self.connect,
-            tls=tls or ssl.create_default_context,
+            create_tls_context=tls or ssl.create_default_context,
         )
 
 

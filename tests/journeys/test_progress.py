@@ -60,7 +60,7 @@ class Work(NamedTuple):
 
         async def look() -> int:
             await self.clock.advance(0.25)
-            return pace.open_windows()
+            return pace.count_open_windows()
 
         await eventually(look, lambda count: count == 0)
 
@@ -130,7 +130,7 @@ async def test_of_many_reports_the_first_and_the_newest_are_told_and_nothing_is_
         for percent in range(20):
             assert (await work.says(percent=percent))["noted"] is True
         assert fields(await page.progress()) == {"percent": 0}
-        assert server.server.progress_throttle.open_windows() == 1
+        assert server.server.progress_throttle.count_open_windows() == 1
         await work.stays()
         assert fields(await page.progress()) == {"percent": 19}
         await nothing_more(page, server, work.clock)
@@ -255,4 +255,4 @@ async def test_a_server_that_stops_writes_what_it_kept_back(work: Work) -> None:
     for percent in (1, 2, 3):
         await pace.report(row, by, ProgressReport(percent=percent))
     await bounded(pace.close())
-    assert (pen.written, pace.open_windows()) == ([1, 3], 0)
+    assert (pen.written, pace.count_open_windows()) == ([1, 3], 0)

@@ -205,7 +205,9 @@ def test_what_is_forgotten_is_found_no_more_and_the_index_of_sqlite_stays_whole(
         world.run(world.writer.delete_memory(own, memory.id))
     assert world.recall(own, "plum") == [each.content for each in kept[::-2]]
     if world.engine == "sqlite":
-        world.store._write_connection.execute("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")
+        world.store._write_connection.execute(
+            "INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)"
+        )
 
 
 @requirement("M36", "O2", "S14")

@@ -117,10 +117,10 @@ class Model:
             action_hash="h",
             holder_id=self.turn if self.over is None else None,
             asked_ids=frozenset(self.had),
-            escalated=frozenset(self.passed_on),
+            escalated_by=frozenset(self.passed_on),
             asker=None if self.asker is None else (asker_kind, self.asker),
             is_above=self.is_above,
-            passed_on=frozenset((who, over) for who, each in self.persons_passed.items() for over in each),
+            person_escalations=frozenset((who, over) for who, each in self.persons_passed.items() for over in each),
             decided=None if self.over is None else (self.over[0].value, kind, self.over[1]),
         )
 
@@ -185,7 +185,7 @@ def test_in_ten_thousand_random_trees_no_decision_is_taken_wrongly() -> None:
         DecisionCheck.OWN_REQUEST,
         DecisionCheck.NOT_ASKED,
         DecisionCheck.ALREADY_DECIDED,
-        DecisionCheck.MOVED_ON,
+        DecisionCheck.REASSIGNED,
         DecisionCheck.CHANGED,
     ],
 )

@@ -119,7 +119,8 @@ def test_a_cell_never_leads_back_and_tells_what_it_changes(fact: DelegationTrigg
         assert (cell.event == rules.COMPLETE) == (after is DelegationStatus.COMPLETED)
         assert (cell.event == rules.STATUS) == (not after.is_ended)
         has_a_reason = (
-            after in (DelegationStatus.FAILED, DelegationStatus.CANCELLED) and fact is not DelegationTrigger.GAVE_UP
+            after in (DelegationStatus.FAILED, DelegationStatus.CANCELLED)
+            and fact is not DelegationTrigger.DELIVERY_FAILED
         )
         assert (cell.reason is not None) == has_a_reason
 
@@ -205,7 +206,7 @@ def test_what_was_given_back_and_comes_under_the_attempt_that_it_had_is_in_hand_
     story = [
         (DelegationTrigger.STORED, 0),
         (DelegationTrigger.CLAIMED, 2),
-        (DelegationTrigger.RETURNED, 0),
+        (DelegationTrigger.RELEASED, 0),
         (DelegationTrigger.CLAIMED, 1),
     ]
     assert [(deed.phase, deed.attempt) for deed in told(story)][-2:] == [
@@ -217,13 +218,13 @@ def test_what_was_given_back_and_comes_under_the_attempt_that_it_had_is_in_hand_
 
 @requirement("D8")
 def test_what_is_unknown_after_the_send_is_resolved_by_an_answer_or_by_time() -> None:
-    unsure = [(DelegationTrigger.SENT, 1), (DelegationTrigger.UNSURE, 1)]
+    unsure = [(DelegationTrigger.SENT, 1), (DelegationTrigger.OUTCOME_UNKNOWN, 1)]
     assert told(
         [*unsure, (DelegationTrigger.SENT, 2), (DelegationTrigger.RETRY, 1), (DelegationTrigger.BUSY, 1)]
     ) == told(unsure)
     assert told([*unsure, (DelegationTrigger.ANSWERED, 0)])[-1].event == rules.COMPLETE
-    assert told([*unsure, (DelegationTrigger.UNSURE_TOO_LONG, 0)])[-1].reason is FailureReason.UNKNOWN_OUTCOME
-    assert told([(DelegationTrigger.SENT, 1), (DelegationTrigger.UNSURE_TOO_LONG, 0)]) == told(
+    assert told([*unsure, (DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, 0)])[-1].reason is FailureReason.UNKNOWN_OUTCOME
+    assert told([(DelegationTrigger.SENT, 1), (DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, 0)]) == told(
         [(DelegationTrigger.SENT, 1)]
     )
 

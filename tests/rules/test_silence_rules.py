@@ -14,7 +14,7 @@ from molecule_core.messages.obligations.model import (
     reply_due_at,
 )
 from molecule_core.messages.overdue_watchdog import NextStep, is_at_work, next_step
-from molecule_core.messages.rules import untaken_cutoff
+from molecule_core.messages.rules import stale_cutoff
 from molecule_core.org.model import NO_HEARTBEAT, Heartbeat, NewWorkspace, WorkspaceStatus
 from molecule_core.org.workspace_changes import build_workspace
 from tests.requirements import requirement
@@ -128,4 +128,4 @@ def test_how_an_obligation_stands_is_one_word(
 def test_mail_may_wait_longer_only_for_an_agent_that_is_at_work(
     status: WorkspaceStatus, heard: Heartbeat, limits: Limits, seconds: int
 ) -> None:
-    assert untaken_cutoff(replace(SEAT, status=status), heard, NOW, limits) == NOW - seconds * SECOND
+    assert stale_cutoff(replace(SEAT, status=status), heard, NOW, limits) == NOW - seconds * SECOND

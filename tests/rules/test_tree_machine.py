@@ -44,7 +44,7 @@ class AtOnce:
         except StopIteration as stop:
             if stop.value.after_commit is not None:
                 stop.value.after_commit()
-            answer: T = stop.value.answer
+            answer: T = stop.value.result
             return answer
         raise AssertionError("the tree is in memory: nothing has to be read")
 

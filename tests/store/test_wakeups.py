@@ -88,7 +88,7 @@ def play(module: Any) -> tuple[int, int]:
     for seed in range(SEEDS):
         loop = ShuffledLoop(seed)
         try:
-            story = Story(module.Wakeups(FakeClock()), loop.chance)
+            story = Story(module.Notifier(FakeClock()), loop.chance)
             lost += loop.run_until_complete(story.lost())
             close_calls += story.close_calls
         finally:

@@ -147,7 +147,7 @@ class Desk:
         if form == "full":
             return first
         state = first[1].last_instructions
-        return self._tell(state if form == "compact" else msgspec.structs.replace(state, facts_key="others"), several)
+        return self._tell(state if form == "compact" else msgspec.structs.replace(state, static_key="others"), several)
 
     def _tell(self, state: LastInstructions, several: bool) -> RenderedInstructions:
         due = self.telling.reply_due_at(self.own, self.row, _AT)

@@ -170,12 +170,12 @@ async def test_files_and_the_time_until_an_answer_is_due_are_told(desk: Desk) ->
 
 
 @requirement("I13")
-@pytest.mark.parametrize("way", ["render", "choose"])
+@pytest.mark.parametrize("way", ["render", "choose_version"])
 async def test_what_cannot_be_rendered_is_delivered_without_a_word(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     def fails(*_args: Any) -> None:
-        if way == "choose":
+        if way == "choose_version":
             raise LookupError("there is no template at all")
 
     monkeypatch.setattr(Renderer, way, fails)

@@ -235,11 +235,15 @@ class ThreadMachine(RuleBasedStateMachine):
         if isinstance(made, log.CollabCallEntry) and made.new_thread_id is not None:
             self.knows(self.row(made.new_thread_id))
 
-    @rule(which=which, other=which, verb=st.sampled_from(["send", "followup", "interrupt", "close", "resume"]))
+    @rule(
+        which=which,
+        other=which,
+        verb=st.sampled_from(["send_message", "send_followup", "interrupt", "close", "resume"]),
+    )
     def deal(self, which: int, other: int, verb: str) -> None:
         """It writes to another one, or stops it. A refused call is in its log too."""
         target = self.threads[other % len(self.threads)]
-        given = self.call(target=target, message="More." if verb in ("send", "followup") else None)
+        given = self.call(target=target, message="More." if verb in ("send_message", "send_followup") else None)
         self.world.refusal_or(getattr(self.hands.agent_writer, verb)(self.one(which), given))
 
     # -- what always holds ---------------------------------------------------------------------------------------------

@@ -319,10 +319,10 @@ class TalkMachine(RuleBasedStateMachine):
                 "the same call has the same end"
             )
 
-    @rule(which=which, other=which, verb=st.sampled_from(["send", "followup", "followup"]))
+    @rule(which=which, other=which, verb=st.sampled_from(["send_message", "send_followup", "send_followup"]))
     def write(self, which: int, other: int, verb: str) -> None:
         """It writes to another one, perhaps so that it wakes."""
-        talk, target, wakes = self.one(which), self.one(other), verb == "followup"
+        talk, target, wakes = self.one(which), self.one(other), verb == "send_followup"
         meant = self.model.may_write(talk, target, wakes=wakes)
         work = getattr(self.hands.agent_writer, verb)(self.row(talk), self.call(target=target.id, message="More."))
         if self.taken(self.does(work), meant=meant):

@@ -68,7 +68,7 @@ async def _play(wait: int, script: list[tuple[str, Any]]) -> list[str]:
     assert ended[0] - began <= wait
     assert not any(path.endswith("/cancel") for path in board.paths)
     waits = [body["wait"] for body in board.bodies if body and "wait" in body]
-    assert all(0 < each <= delegation_tools.SLICE_SECONDS for each in waits)
+    assert all(0 < each <= delegation_tools.LONG_POLL_SECONDS for each in waits)
     # A second between two looks that have shown the same, and one more for each time that the task has moved.
     assert len(waits) <= wait + len(script) + 1
     assert told == sorted(told) and all(value < wait and total == wait for value, total in told)

@@ -1,4 +1,5 @@
-"""The agent's side: one process, many workspaces. Above: `molecule mcp` and what hosts it. Below: client, wire, ground.
+"""Code that runs beside an agent: one process, any number of workspaces.
 
-Nothing here loads the HTTP client before the host's `initialize` is answered: hosts give up on slow starters.
+Called by the command line and the demo; calls client, tools, wire and common. No module here may load the HTTP client
+before the host's `initialize` is answered: hosts give up on slow starters.
 """

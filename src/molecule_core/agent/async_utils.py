@@ -1,5 +1,4 @@
-"""Letting time pass, and waiting for the end of whoever started us. Above: membership, channel, what runs agents and
-bridges. Below: ground."""
+"""Asyncio helpers: sleep on a clock, detect cancellation and the end of standard input."""
 
 import asyncio
 import sys
@@ -9,18 +8,18 @@ from molecule_core.common.clock import Clock
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
-    """Waits so many seconds of that clock."""
+    """Sleep for `seconds` of `clock`."""
     await clock.wait(asyncio.get_running_loop().create_future(), seconds)
 
 
 def is_cancelling() -> bool:
-    """Whether who asks is being ended: what it waits for now, nothing ends a second time."""
+    """Return whether the current task is being cancelled; what it awaits now is not cancelled a second time."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 class _StdinProtocol(asyncio.Protocol):
-    """Standard input, of which only the end matters."""
+    """Protocol on standard input that only reports its end."""
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
         self._on_closed = on_closed
@@ -30,5 +29,5 @@ class _StdinProtocol(asyncio.Protocol):
 
 
 async def on_stdin_closed(on_closed: Callable[[], None]) -> None:
-    """Has it called when standard input ends, and with it whoever started this process."""
+    """Call `on_closed` when standard input closes, i.e. when the parent process has exited."""
     await asyncio.get_running_loop().connect_read_pipe(lambda: _StdinProtocol(on_closed), sys.stdin)

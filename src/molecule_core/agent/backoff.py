@@ -1,7 +1,4 @@
-"""How long to wait before trying again. Pure, but for the dice that are handed in.
-
-Above: membership, channel. Below: ground.
-"""
+"""Computes retry delays. Pure; the randomness is passed in."""
 
 from molecule_core.common.ids import Randomness
 
@@ -9,8 +6,10 @@ _BITS = 16
 
 
 class BackOff:
-    """Doubles from `first` to `most` seconds; each wait is drawn from the upper half, so that many do not come at
-    once."""
+    """Exponential back-off from `first_seconds` to `max_seconds`.
+
+    Each delay is drawn from the upper half of its range, so that many clients do not retry at once.
+    """
 
     def __init__(self, first_seconds: float, max_seconds: float, randomness: Randomness) -> None:
         self._first_seconds = first_seconds
@@ -19,11 +18,11 @@ class BackOff:
         self._tries = 0
 
     def next_delay(self) -> float:
-        """The next wait, in seconds."""
+        """Return the next delay in seconds."""
         full_delay = min(self._max_seconds, self._first_seconds * 2.0 ** min(self._tries, 64))
         self._tries += 1
         return full_delay * (0.5 + 0.5 * self._randomness.bits(_BITS) / (1 << _BITS))
 
     def reset(self) -> None:
-        """It worked: begin anew."""
+        """Restart from the first delay after a success."""
         self._tries = 0

@@ -1,8 +1,4 @@
-"""What `molecule mcp` is told by its environment: its seats, its wishes, where it keeps its state. docs/agents.md lists
-every variable.
-
-Above: main. Below: nothing but the environment and the token files it names.
-"""
+"""Reads the environment of `molecule mcp`: workspaces, settings, state folder. docs/agents.md lists every variable."""
 
 import os
 import re
@@ -21,19 +17,25 @@ _WORKSPACES_VARIABLE, _ID_VARIABLE, _TOKEN_VARIABLE = "MOLECULE_WORKSPACES", "WO
 _TOKEN_FILE_VARIABLE, _URL_VARIABLE = "MOLECULE_WORKSPACE_TOKEN_FILE", "PLATFORM_URL"
 _PREFIX = "MOLECULE_MCP_"
 CONTAINER_FOLDER = Path("/configs")
-"""Where containers have the configuration of their only agent, if that is there and may be written."""
+"""Configuration folder of a container with a single agent; used if it exists and is writable."""
 OWN_TOKEN_FILE = ".auth_token"
-"""In the state folder: where containers put the token of their only seat."""
-# A token has 58 characters; what is far longer is no token.
+"""File in the state folder where containers put the token of their only workspace."""
+# A token has 58 characters; the limit leaves a wide margin.
 _MAX_TOKEN_LENGTH = 4096
 
 
 class ConfigurationError(Exception):
-    """Something in the environment cannot be used; the text is one line that says what, and holds no secret."""
+    """A value in the environment that cannot be used.
+
+    The text is one line that names the problem and contains no secret.
+    """
 
 
 class WorkspaceConfig(Struct, frozen=True, kw_only=True):
-    """One workspace to sit in. `token_file`: where the token was read, and is read again after it was refused."""
+    """One workspace of the agent.
+
+    `token_file`: where the token came from; it is read again after the token was rejected.
+    """
 
     id: str
     url: str
@@ -49,46 +51,55 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """What a person may set: `MOLECULE_MCP_<NAME>` each."""
+    """Settings of the agent; each is the variable `MOLECULE_MCP_<NAME>`."""
 
     channel: Literal["auto", "on", "off"] = "auto"
-    """Push into the host: by what it says of itself in the handshake, always, or never."""
+    """Push into the host: if its name in the handshake is known, always, or never."""
     channel_delay_seconds: Annotated[float, Meta(ge=0, le=60)] = 1.0
-    """After `initialized`: what comes before the host listens is lost without a word."""
+    """Delay after `initialized`: the host silently drops what arrives before it listens."""
     repush_seconds: Seconds = 60
-    """A pushed message that no tool call has named is pushed again after so long, then after twice as long."""
+    """A pushed message that no tool call has named is pushed again after this delay, which doubles each time."""
     repush_most_seconds: Seconds = 3600
     heartbeat_seconds: Seconds = 20
     disable_heartbeat: bool = False
     disable_inbox: bool = False
     hold_seconds: Annotated[int, Meta(ge=1, le=25)] = 25
-    """How long the server holds a question for mail."""
+    """How long the server holds a long-poll."""
     lease_seconds: Annotated[int, Meta(ge=1, le=3600)] = 120
-    """Mail that was on its way when the network broke comes after so long; mail that is held is taken anew as often."""
+    """Lease of claimed messages.
+
+    A batch lost in the network comes again after it; held messages are renewed as often.
+    """
     inbox_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    """Of one workspace, unread; beyond it nothing more is taken from the server."""
+    """Unread messages kept per workspace; beyond this limit nothing more is claimed."""
     first_look_seconds: Annotated[float, Meta(ge=0, le=60)] = 5
-    """A tool that shows mail waits at most so long until each seat was looked at for the first time."""
+    """How long a tool that lists messages waits for the first poll of each workspace."""
     follow_seconds: Seconds = 2
-    """How often a process looks whether the one that reads the inbox is gone."""
+    """How often a process that does not lead checks whether the leader has gone."""
     retry_seconds: Seconds = 1
     retry_most_seconds: Seconds = 60
     start_seconds: Annotated[float, Meta(ge=0, le=60)] = 2
-    """The seats are taken when the host has said `initialize`, or after so long without a word of it."""
+    """Workspaces are registered after the host's `initialize`, or after this delay without one."""
     line_bytes: Count = 4 << 20
-    """One line of standard input; a longer one is left out."""
+    """Longest line accepted on standard input; a longer one is skipped."""
     calls: Count = 64
-    """Calls of tools that run at once."""
+    """Tool calls that run at once."""
     poll_timeout_secs: Annotated[float, Meta(ge=0, le=60)] = 2
-    """What the instructions tell a model to wait for mail at the start of a turn; 0: push only."""
+    """How long the instructions ask a model to wait for messages at the start of a turn; 0: push only."""
     permissions: str = "auto"
-    """Relay of the host's questions for permission, where the channel is offered: as the only workspace, as the one
-    whose id stands here, or `off`. An agent of several workspaces relays none unless one is named."""
+    """Relay of the host's permission requests, where the channel is offered.
+
+    `auto`: as the only workspace; a workspace id: as that one; `off`: no relay. An agent of several workspaces relays
+    nothing unless one is named.
+    """
     verbose: bool = False
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """Everything. `single`: the list of seats is not set, so that nothing says which seat is meant."""
+    """Complete configuration.
+
+    `single`: the list of workspaces is not set, so calls need not name a workspace.
+    """
 
     workspaces: tuple[WorkspaceConfig, ...]
     single: bool
@@ -100,7 +111,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
-    """What the environment says. Raises BadConfiguration."""
+    """Read the configuration from the environment. Raises ConfigurationError."""
     state = ensure_state_folder(environ)
     listed = environ.get(_WORKSPACES_VARIABLE, "").strip()
     return _check_relay(
@@ -117,7 +128,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
 
 
 def _read_agent_text(environ: Mapping[str, str], name: str) -> str:
-    """What the agent says of itself. Raises BadConfiguration if it is no text: no server would take it."""
+    """Read a text about the agent. Raises ConfigurationError if it is not valid UTF-8: no server would accept it."""
     text = environ.get(name, "").strip()
     try:
         text.encode()
@@ -127,7 +138,7 @@ def _read_agent_text(environ: Mapping[str, str], name: str) -> str:
 
 
 def _check_relay(configuration: Configuration) -> Configuration:
-    """The same. Raises BadConfiguration if questions are to be relayed as a workspace that is none of its own."""
+    """Return `configuration`. Raises ConfigurationError if the relay's workspace is not one of its own."""
     if configuration.settings.permissions not in ("auto", "off") and relay_workspace(configuration) is None:
         known_ids = ", ".join(workspace.id for workspace in configuration.workspaces)
         raise ConfigurationError(f"{_PREFIX}PERMISSIONS must be auto, off, or one of your workspaces: {known_ids}")
@@ -135,7 +146,7 @@ def _check_relay(configuration: Configuration) -> Configuration:
 
 
 def relay_workspace(configuration: Configuration) -> WorkspaceConfig | None:
-    """The workspace as which the host's questions for permission are relayed; None: they are not."""
+    """Return the workspace that permission requests are relayed as; None: they are not relayed."""
     setting, workspaces = configuration.settings.permissions, configuration.workspaces
     if setting == "auto":
         return workspaces[0] if len(workspaces) == 1 else None
@@ -143,7 +154,7 @@ def relay_workspace(configuration: Configuration) -> WorkspaceConfig | None:
 
 
 def select_workspace(configuration: Configuration, workspace_id: str | None) -> Configuration:
-    """The same with one of its seats; None: with all of them. Raises BadConfiguration."""
+    """Return the configuration with one of its workspaces; None: with all. Raises ConfigurationError."""
     if workspace_id is None:
         return configuration
     workspaces = tuple(workspace for workspace in configuration.workspaces if workspace.id == workspace_id)
@@ -153,7 +164,7 @@ def select_workspace(configuration: Configuration, workspace_id: str | None) -> 
     return msgspec.structs.replace(configuration, workspaces=workspaces)
 
 
-# -- seats -------------------------------------------------------------------------------------------------------------
+# -- workspaces --------------------------------------------------------------------------------------------------------
 
 
 def _parse_workspaces(text: str, environ: Mapping[str, str]) -> tuple[WorkspaceConfig, ...]:
@@ -184,11 +195,11 @@ def _parse_workspace(number: int, entry: Any, environ: Mapping[str, str]) -> Wor
         raise ConfigurationError(f'{where} is not an object; each entry is {{"id": "...", "token": "..."}}')
     id_ = _check_id(_text_field(entry, "id"), f"{where}: id")
     file = _parse_path(_text_field(entry, "token_file"))
-    given = _text_field(entry, "token")
-    token = _check_token(given, f"{where}: token") if given or file is None else read_token(file)
+    inline_token = _text_field(entry, "token")
+    token = _check_token(inline_token, f"{where}: token") if inline_token or file is None else read_token(file)
     url = _text_field(entry, "platform_url") or environ.get(_URL_VARIABLE, "")
     return WorkspaceConfig(
-        id=id_, url=_check_url(url, f"{where}: platform_url"), token=token, token_file=None if given else file
+        id=id_, url=_check_url(url, f"{where}: platform_url"), token=token, token_file=None if inline_token else file
     )
 
 
@@ -200,8 +211,8 @@ def _text_field(entry: dict[Any, Any], name: str) -> str:
 def _single_workspace(environ: Mapping[str, str], state: Path) -> WorkspaceConfig:
     id_ = _check_id(environ.get(_ID_VARIABLE, "").strip(), _ID_VARIABLE)
     url = _check_url(environ.get(_URL_VARIABLE, ""), _URL_VARIABLE)
-    if given := environ.get(_TOKEN_VARIABLE, "").strip():
-        return WorkspaceConfig(id=id_, url=url, token=_check_token(given, _TOKEN_VARIABLE))
+    if token := environ.get(_TOKEN_VARIABLE, "").strip():
+        return WorkspaceConfig(id=id_, url=url, token=_check_token(token, _TOKEN_VARIABLE))
     file = _parse_path(environ.get(_TOKEN_FILE_VARIABLE, "").strip())
     if file is None and (state / OWN_TOKEN_FILE).is_file():
         file = state / OWN_TOKEN_FILE
@@ -212,30 +223,30 @@ def _single_workspace(environ: Mapping[str, str], state: Path) -> WorkspaceConfi
     return WorkspaceConfig(id=id_, url=url, token=read_token(file), token_file=file)
 
 
-def _check_id(text: str, what: str) -> str:
+def _check_id(text: str, label: str) -> str:
     if not text:
-        raise ConfigurationError(f"{what} is missing; it is the id of the workspace to sit in")
+        raise ConfigurationError(f"{label} is missing; it is the id of the workspace to sit in")
     if not _ID.fullmatch(text):
-        raise ConfigurationError(f"{what} is no workspace id: it has other characters than A-Z a-z 0-9 . _ : -")
+        raise ConfigurationError(f"{label} is no workspace id: it has other characters than A-Z a-z 0-9 . _ : -")
     return text
 
 
-def _check_token(text: str, what: str) -> str:
+def _check_token(text: str, label: str) -> str:
     if not text:
-        raise ConfigurationError(f"{what} is missing; it is the token of that workspace")
+        raise ConfigurationError(f"{label} is missing; it is the token of that workspace")
     if not (text.isascii() and text.isprintable() and " " not in text and len(text) <= _MAX_TOKEN_LENGTH):
-        raise ConfigurationError(f"{what} is no token: it has characters that no token has")
+        raise ConfigurationError(f"{label} is no token: it has characters that no token has")
     return text
 
 
-def _check_url(text: str, what: str) -> str:
+def _check_url(text: str, label: str) -> str:
     if not text.strip():
         raise ConfigurationError(
-            f"{what} is missing; set {_URL_VARIABLE} to the server's address, such as https://host"
+            f"{label} is missing; set {_URL_VARIABLE} to the server's address, such as https://host"
         )
     url = parse_server_url(text)
     if url is None:
-        raise ConfigurationError(f"{what} is no address of a server; {URL_EXAMPLES}")
+        raise ConfigurationError(f"{label} is no address of a server; {URL_EXAMPLES}")
     return url
 
 
@@ -244,7 +255,7 @@ def _parse_path(text: str) -> Path | None:
 
 
 def read_token(file: Path) -> str:
-    """The token that a file holds. Raises BadConfiguration."""
+    """Return the token in `file`. Raises ConfigurationError."""
     try:
         text = file.read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -254,30 +265,30 @@ def read_token(file: Path) -> str:
     return _check_token(text, f"the token in {file}")
 
 
-# -- wishes and state --------------------------------------------------------------------------------------------------
+# -- settings and state ------------------------------------------------------------------------------------------------
 
 
 def read_settings(environ: Mapping[str, str], prefix: str, kind: type[T]) -> T:
-    """What the variables of a prefix wish for. Raises BadConfiguration."""
-    given: dict[str, str] = {}
+    """Read the variables that begin with `prefix` into `kind`. Raises ConfigurationError."""
+    values: dict[str, str] = {}
     for name, text in environ.items():
         if name.startswith(prefix) and text.strip():
-            given[name.removeprefix(prefix).lower()] = text.strip().lower()
-    for name in given:
+            values[name.removeprefix(prefix).lower()] = text.strip().lower()
+    for name in values:
         if name not in kind.__struct_fields__:
             raise ConfigurationError(f"there is no setting {prefix}{name.upper()}; docs/agents.md lists them all")
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         problem, _, field_path = str(error).partition(" - at `$.")
         raise ConfigurationError(f"{prefix}{field_path.rstrip('`').upper()}: {problem}") from None
 
 
 def ensure_state_folder(environ: Mapping[str, str]) -> Path:
-    """Where cursors and locks lie, made if it is not there, closed to other people. Raises BadConfiguration."""
-    named = environ.get("CONFIGS_DIR", "").strip()
-    if named:
-        folder = Path(named).expanduser()
+    """Return the folder of cursors and locks, created with access for the owner only. Raises ConfigurationError."""
+    configured = environ.get("CONFIGS_DIR", "").strip()
+    if configured:
+        folder = Path(configured).expanduser()
     elif CONTAINER_FOLDER.is_dir() and os.access(CONTAINER_FOLDER, os.W_OK):
         folder = CONTAINER_FOLDER
     else:

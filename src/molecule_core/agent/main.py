@@ -1,6 +1,6 @@
-"""`molecule mcp`: an agent's process. Answers its host first, loads what is heavy then, and ends when the host is gone.
+"""Runs `molecule mcp`, the process of an agent.
 
-Above: entry, the command line. Below: stdio, host, the dispatcher; engine, once the host has its answer.
+Answers the host first and loads the HTTP client after that. Ends when the host is gone.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from molecule_core.tools.mcp_dispatcher import McpClientSession, SessionMode
 
 _log = logging.getLogger("molecule.agent")
 EXIT_REFUSED, EXIT_BAD_CONFIGURATION = 3, 2
-# Requests that were under way when the host closed its end still get their answers, if they come so soon.
+# Requests running when the host closed its end still get their answers if they are done within this time.
 _SHUTDOWN_SECONDS = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> int:
-    """One life of an agent's process; returns its exit code."""
+    """Run the agent's process and return its exit code."""
     try:
         config = read_configuration(os.environ)
     except ConfigurationError as error:
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 class McpProcess:
-    """The host's connection, and what works behind it."""
+    """The connection to the host, and the runtime behind it."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
@@ -53,19 +53,19 @@ class McpProcess:
         self._permissions = PendingPermissions(is_relayed=relay_workspace(config) is not None)
 
     async def run(self) -> int:
-        """Until the host closes its end, a signal comes, or the only seat is refused; returns the exit code."""
+        """Run until the host closes, a signal arrives or the only workspace is rejected; return the exit code."""
         loop = asyncio.get_running_loop()
         self._end: asyncio.Future[int] = loop.create_future()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._request_exit, 0)
         stdio = await Stdio.open(self._config.settings.line_bytes)
         host = AgentHost(self._config)
-        # A host that finds the newer protocol offers no way to be pushed to.
-        eras = SessionMode.BOTH if self._config.settings.channel == "off" else SessionMode.HANDSHAKE
+        # A host that finds the newer protocol cannot be pushed to.
+        mode = SessionMode.BOTH if self._config.settings.channel == "off" else SessionMode.HANDSHAKE
         session = McpClientSession(
             host,
             stdio.send,
-            mode=eras,
+            mode=mode,
             experimental=self._experimental_offers,
             on_notification=self._handle_notification,
             on_fault=_log_fault,
@@ -120,9 +120,9 @@ class McpProcess:
         return runtime
 
     def _experimental_offers(self, client: dict[str, Any]) -> Mapping[str, Any]:
-        offers = wants_channel(self._config.settings.channel, client)
-        relays: dict[str, Any] = {PERMISSION: {}} if relay_workspace(self._config) is not None else {}
-        return {CHANNEL_CAPABILITY: {}, **relays} if offers else {}
+        offers_channel = wants_channel(self._config.settings.channel, client)
+        permission_offers: dict[str, Any] = {PERMISSION: {}} if relay_workspace(self._config) is not None else {}
+        return {CHANNEL_CAPABILITY: {}, **permission_offers} if offers_channel else {}
 
     def _exit_refused(self, text: str) -> None:
         _log.error("%s", text)
@@ -134,5 +134,5 @@ class McpProcess:
 
 
 def _log_fault(error: BaseException) -> None:
-    if not isinstance(error, OSError):  # a host that is gone is noticed at the other stream
+    if not isinstance(error, OSError):  # a closed host is noticed on the input stream
         _log.error("a fault in the agent's own process", exc_info=error)

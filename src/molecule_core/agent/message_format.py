@@ -1,7 +1,4 @@
-"""A message as the agent's side shows it to a model, where a host shows it by itself. Pure.
-
-Above: channel. Below: neutral, the registry of tools.
-"""
+"""Formats messages for models whose host displays them directly. Pure."""
 
 from molecule_core.agent.sanitize import sanitize, sanitize_line, strip_invisible
 from molecule_core.tools.spec import Runtime, tool_name
@@ -12,11 +9,13 @@ REPLY_TOOL, POP_TOOL, DECIDE_TOOL = "reply_to_workspace", "inbox_pop", "decide_a
 
 
 def channel_text(message: InboxMessage, *, single: bool, runtime: Runtime) -> tuple[str, dict[str, str]]:
-    """A message as text for a host, and the facts beside it: keys that are identifiers, values that are text. Where the
-    server says how to answer, its words and the message are all: the host puts its own tag around them.
+    """Return a message as text for a host, and its fields: identifiers as keys, text as values.
 
-    A message may be shown in the middle of a task, with a warning that imperatives in it are not to be trusted. So what
-    we say is facts of routing; how to answer is also in the descriptions of the tools."""
+    If the server sent instructions, the content is only these and the message: the host adds its own tag around them.
+
+    A host may show the message in the middle of a task, with a warning not to trust imperatives in it. The added text
+    therefore states routing facts only; how to answer is also in the tool descriptions.
+    """
     if (instructions := message.instructions) is not None:
         content = xml.format_block(strip_invisible(instructions.text), strip_invisible(message.text))
         return content, _channel_fields(message, sanitize_line(instructions.reply_via), single=single)
@@ -25,33 +24,34 @@ def channel_text(message: InboxMessage, *, single: bool, runtime: Runtime) -> tu
     reply = tool_name(REPLY_TOOL, runtime)
     route = {} if single else {"workspace_id": message.arrival_workspace_id}
     route |= {"peer_id": message.peer_id, "activity_id": message.activity_id}
-    shown = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
-    due = "an answer is expected" if message.intent == "request" else "no answer is expected"
+    arguments = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
+    expectation = "an answer is expected" if message.intent == "request" else "no answer is expected"
     content = (
         f"{plain_text(message)}\n\n"
-        f"[Molecule: {due}; the reply tool is {reply} ({shown}, text=…); "
+        f"[Molecule: {expectation}; the reply tool is {reply} ({arguments}, text=…); "
         f"without an answer, {tool_name(POP_TOOL, runtime)} acknowledges it.]"
     )
     return content, _channel_fields(message, reply, single=single)
 
 
-def _decision_request_text(message: InboxMessage, decide: str, *, single: bool) -> tuple[str, dict[str, str]]:
-    """The same of a message that asks for a decision, which no answer is."""
+def _decision_request_text(message: InboxMessage, decide_tool: str, *, single: bool) -> tuple[str, dict[str, str]]:
+    """Format a message that asks for a decision, which a text answer cannot give."""
     route = {"approval_id": message.approval_id, "revision": str(message.revision), "action_hash": message.action_hash}
-    shown = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
+    arguments = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
     content = (
-        f"{plain_text(message)}\n\n[Molecule: a decision is expected; only {decide} gives it ({shown}, decision=…).]"
+        f"{plain_text(message)}\n\n"
+        f"[Molecule: a decision is expected; only {decide_tool} gives it ({arguments}, decision=…).]"
     )
-    return content, _channel_fields(message, decide, single=single)
+    return content, _channel_fields(message, decide_tool, single=single)
 
 
 def plain_text(message: InboxMessage) -> str:
-    """Who says what, without a word about the answer."""
+    """Return sender and text, without a hint how to answer."""
     return f"{_sender_line(message)}\n\n{sanitize(message.text)}{_files_line(message)}"
 
 
 def message_fields(message: InboxMessage) -> dict[str, str]:
-    """The facts beside it for a reader that has no tools."""
+    """Return the fields of a message for a reader without tools."""
     return _channel_fields(message, "", single=True)
 
 
@@ -79,7 +79,7 @@ def _attachment_names(message: InboxMessage) -> str:
 
 
 def _channel_fields(message: InboxMessage, reply: str, *, single: bool) -> dict[str, str]:
-    """Never a key `source`: the host sets it itself, and would then say it twice."""
+    """Return the fields of a message. Never a key `source`: the host sets it itself, so it would appear twice."""
     fields = {
         "kind": message.kind,
         "arrival_workspace_id": "" if single else message.arrival_workspace_id,

@@ -1,11 +1,9 @@
-"""Text of others, made harmless before it stands beside our own in front of a model. Pure.
+"""Makes text of others safe to place beside our own in front of a model. Pure.
 
-A host shows our whole message as one text, and escapes no more of it than the end of its own block. So what looks like
-the frame that hosts and we put around text (`<channel …>`, `<system-reminder>`, `<instructions>` and their like) is
-spelled so that it can still be read and is no tag; characters that terminals obey, and those that nobody sees but
-models read, are left out. All other text, code among it, stays as it is.
-
-Above: words. Below: nothing.
+A host shows the whole message as one text and escapes only the end of its own block. So text that looks like a frame of
+hosts or of ours (`<channel …>`, `<system-reminder>`, `<instructions>` and similar) is escaped so that it stays readable
+but is no tag. Characters that terminals interpret, and invisible characters that models read, are removed. All other
+text, including code, is unchanged.
 """
 
 import re
@@ -15,20 +13,20 @@ _FRAMES = (
     "channel|system|instruction|body|reminder|user|human|assistant|developer|tool|function|invoke|parameter|antml|"
     "molecule|task|command|local-command|teammate|untrusted"
 )
-# What readers take for `<` and for a slash, as well as the signs themselves; blanks and invisible characters between.
+# Characters that readers take for `<` and for a slash, besides these two; blanks and invisible characters in between.
 _TAG = re.compile(rf"[<\uff1c\ufe64\u2039\u276e](?=[\s\u00a0]*[/\\!?\uff0f]*[\s\u00a0]*(?:{_FRAMES}))", re.IGNORECASE)
 _KEPT_CONTROLS = frozenset("\n\t")
-# Format characters that scripts and emoji are written with.
+# Format characters used by scripts and emoji.
 _JOINERS = frozenset("\u200c\u200d")
 
 
 def sanitize(text: str) -> str:
-    """A text of somebody else, fit to stand in a message to a model."""
+    """Escape frame-like tags in untrusted text and remove invisible characters."""
     return _TAG.sub("&lt;", strip_invisible(text))
 
 
 def strip_invisible(text: str) -> str:
-    """A text without control and invisible characters; the ends of its lines are `\\n`."""
+    """Remove control and invisible characters, and normalize line ends to `\\n`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
@@ -43,6 +41,6 @@ def _is_visible(character: str) -> bool:
 
 
 def sanitize_line(text: str, max_length: int = 200) -> str:
-    """A name or a short fact: one harmless line."""
+    """Sanitize a name or short value into one line of at most `max_length` characters."""
     flat = " ".join(sanitize(text[: max_length * 4]).split())
     return flat if len(flat) <= max_length else flat[: max_length - 1] + "…"

@@ -1,7 +1,4 @@
-"""The built page: its files as they lie in the package, compressed when it was built.
-
-Above: `api/http/application.py`. Below: `canvas_assets/`, which the build makes from `canvas/`.
-"""
+"""Serves the built canvas: the files of `canvas_assets`, compressed when they were built."""
 
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +24,7 @@ _CONTENT_TYPES = {
     "woff2": b"font/woff2",
 }
 _ENCODINGS = ((b"br", ".br"), (b"gzip", ".gz"))
-# The names of the files in assets/ hold a hash of their content, so what was fetched once stays right.
+# File names in assets/ contain a hash of the content, so a cached copy never goes stale.
 _CACHE_FOREVER = (b"cache-control", b"public, max-age=31536000, immutable")
 _REVALIDATE = (b"cache-control", b"no-cache")
 _NOT_BUILT_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Molecule</title>
@@ -37,10 +34,10 @@ or install Molecule from a wheel, which carries it. Then load this page again.</
 
 
 class CanvasRoutes:
-    """The routes of the page. Every path under /app is the page's own, but for its files."""
+    """Routes of the canvas. A path under /app that is no file gets the page, which routes by the path itself."""
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         return [
             Route("GET", "/", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
             Route("GET", "/app", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
@@ -48,11 +45,11 @@ class CanvasRoutes:
         ]
 
     async def redirect_to_canvas(self, _request: Request) -> Response:
-        """The canvas lives at /app/."""
+        """Redirect to the canvas at /app/."""
         return Response(b"", 302, headers=((b"location", b"/app/"),))
 
     async def get_file(self, request: Request) -> Response:
-        """A file of the page; for every other path the page itself, which reads the path."""
+        """Return a file of the canvas, or the page itself for any other path."""
         path = request.path_params["path"]
         encodings = request.headers.get(b"accept-encoding", b"")
         if path in self._files:
@@ -81,17 +78,18 @@ class CanvasRoutes:
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
-        """All of them: less than a megabyte, read when the first page is asked for."""
+        """Return all files by path, read at the first request (less than a megabyte)."""
         folder = package_resources.PACKAGE_FOLDER / "canvas_assets"
         return dict(_read_files(folder, "")) if folder.is_dir() else {}
 
 
 def _accepted_encodings(accepted: bytes) -> set[bytes]:
-    """The encodings that a client takes; one with `q=0` it does not."""
+    """Return the encodings that a client accepts, without those of weight 0."""
     usable = set()
     for each in accepted.lower().replace(b" ", b"").split(b","):
         name, _, weight = each.partition(b";q=")
-        if not weight or weight.strip(b"0."):  # q=0, in any spelling, refuses
+        if not weight or weight.strip(b"0."):
+            # `q=0`, in any spelling, rejects an encoding.
             usable.add(name)
     return usable
 

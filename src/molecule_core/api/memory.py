@@ -1,4 +1,4 @@
-"""What agents wish to remember: memories that are searched, and values under keys. What they hold is data."""
+"""Routes of agent memory: searchable memories, and values under keys. Both contain data, never instructions."""
 
 from typing import Annotated, Any
 
@@ -38,8 +38,10 @@ _MAX_VERSION = (1 << 63) - 1
 
 
 class CommitMemoryBody(Struct):
-    """What is to be remembered. `scope`: LOCAL (for the workspace itself), TEAM (also for its peers) or GLOBAL (for the
-    whole organisation)."""
+    """A memory to store.
+
+    `scope`: LOCAL (this workspace), TEAM (also its peers) or GLOBAL (the whole organisation).
+    """
 
     content: str
     scope: str = MemoryScope.LOCAL.value
@@ -47,7 +49,7 @@ class CommitMemoryBody(Struct):
 
 
 class CommitMemoryResponse(Struct, omit_defaults=True):
-    """A memory is kept. `redacted`: so many secrets were taken out of it before."""
+    """Receipt of a stored memory. `redacted`: number of secrets removed before it was stored."""
 
     id: str
     scope: str
@@ -56,7 +58,10 @@ class CommitMemoryResponse(Struct, omit_defaults=True):
 
 
 class MemoryView(Struct):
-    """A memory. `workspace_id`: who remembers it; `written_by`: who said so, as `kind:id`. Times are RFC 3339."""
+    """A memory.
+
+    `workspace_id`: the workspace that stored it; `written_by`: its author, as `kind:id`. Times are RFC 3339.
+    """
 
     id: str
     workspace_id: str
@@ -69,8 +74,11 @@ class MemoryView(Struct):
 
 
 class PutValueBody(Struct):
-    """A value, any JSON, under a key. `if_match_version`: only if the key has this version; 0: only if it is not there.
-    Without `ttl_seconds` it stays, also where it was to end before."""
+    """A JSON value to store under a key.
+
+    `if_match_version`: store only if the key has this version; 0: only if the key does not exist. Without `ttl_seconds`
+    the value does not expire, even if it replaces one that would have expired.
+    """
 
     key: str
     value: Any
@@ -79,7 +87,7 @@ class PutValueBody(Struct):
 
 
 class PutValueResponse(Struct):
-    """A value is kept."""
+    """Receipt of a stored value."""
 
     key: str
     version: int
@@ -99,13 +107,13 @@ class EntryView(Struct):
 
 
 class DeletedResponse(Struct):
-    """It is not there any more."""
+    """Receipt of a deletion."""
 
     status: str = "deleted"
 
 
 class MemoryRoutes:
-    """The routes of a workspace's memory."""
+    """Routes of a workspace's memories and values."""
 
     def __init__(
         self,
@@ -125,10 +133,11 @@ class MemoryRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         memories, keys = "/workspaces/{id}/memories", "/workspaces/{id}/memory"
         one_memory, one_key = f"{memories}/{{memory_id}}", f"{keys}/{{key}}"
-        # Whoever may issue a token of the workspace may read what it remembers; who only looks may not.
+        # Operators can issue a token of the workspace and read its memory with it, so they may read it here. Viewers
+        # may not.
         own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR)
         memory_query = query_params(
             LIMIT,
@@ -180,8 +189,11 @@ class MemoryRoutes:
     # -- memories ------------------------------------------------------------------------------------------------------
 
     async def recall_memories(self, request: Request) -> Response:
-        """Newest first: the workspace's own, TEAM memories of its peers, GLOBAL ones of its organisation. `q`: only
-        those that hold all these words; `scope`, `namespace`; `before` (an id) pages back."""
+        """List memories, newest first.
+
+        Includes the workspace's own, TEAM memories of its peers and GLOBAL ones of its organisation. `q`: only those
+        that contain all these words; `scope`, `namespace`; `before` (an id) pages back.
+        """
         query = request.query_params()
         maximum = self._limits.memory_recall
         recall_query = RecallQuery(
@@ -196,7 +208,7 @@ class MemoryRoutes:
         )
 
     async def commit_memory(self, request: Request) -> Response:
-        """Secrets are taken out first. GLOBAL is for workspaces at the top of the organisation."""
+        """Store a memory, with secrets removed. GLOBAL requires a workspace at the top of the organisation."""
         body = request.parse_body(CommitMemoryBody)
         draft = MemoryDraft(
             body.content,
@@ -208,7 +220,7 @@ class MemoryRoutes:
         return json_response(CommitMemoryResponse(memory.id, memory.scope, memory.namespace, redacted), 201)
 
     async def forget_memory(self, request: Request) -> Response:
-        """For the workspace that wrote it, and for owners."""
+        """Delete a memory. Requires the workspace that wrote it, or an owner."""
         memory_id = request.path_param("memory_id", "memory")
         if request.caller.kind is CredentialKind.PERSON and request.caller.role is not Role.OWNER:
             await self._reader.find(request.workspace.id, memory_id)
@@ -232,7 +244,7 @@ class MemoryRoutes:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     async def list_values(self, request: Request) -> Response:
-        """In the order of the keys, behind key `after`; a page ends early where large values would make it large."""
+        """List values in key order, after the key `after`. A page ends early where large values would make it large."""
         query = request.query_params()
         maximum = max(1, min(self._limits.page_rows, self._limits.page_bytes // self._limits.memory_value_bytes))
         count = read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
@@ -240,13 +252,16 @@ class MemoryRoutes:
         return json_response([_entry_view(each) for each in found])
 
     async def get_value(self, request: Request) -> Response:
-        """Its version is what a later write may name."""
+        """Return a value with the version that a later write can name."""
         return json_response(
             _entry_view(await self._entries.get_value(request.workspace.id, request.path_param("key", "key")))
         )
 
     async def put_value(self, request: Request) -> Response:
-        """The answer has the new version. Where another one was named than the key has: 409 with the current one."""
+        """Store a value and return its new version.
+
+        Responds with 409 and the current version if `if_match_version` does not match.
+        """
         body = request.parse_body(PutValueBody)
         value, maximum = msgspec.json.encode(body.value), self._limits.memory_value_bytes
         if len(value) > maximum:
@@ -265,7 +280,7 @@ class MemoryRoutes:
         )
 
     async def delete_value(self, request: Request) -> Response:
-        """With `if_match_version`: only that version."""
+        """Delete a key; with `if_match_version`, only if it has this version."""
         expected = read_int_param(request.query_params(), "if_match_version", minimum=0, maximum=_MAX_VERSION)
         await self._keys.delete_value(request.workspace.id, request.path_param("key", "key"), if_match_version=expected)
         return json_response(DeletedResponse())

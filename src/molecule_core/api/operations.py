@@ -1,4 +1,4 @@
-"""What operators ask of a running server: its figures, and what retention would take."""
+"""Routes for operators: metrics, and retention on demand."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -34,7 +34,7 @@ _STATUSES = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 
 class StoreMetrics(NamedTuple):
-    """What the store tells: which engine, its meter, and how many commands wait."""
+    """Metrics of the store: engine, meter, and number of waiting commands."""
 
     engine: str
     meter: StoreMeter
@@ -42,7 +42,7 @@ class StoreMetrics(NamedTuple):
 
 
 class RetentionControl(NamedTuple):
-    """What retention tells and does: rows gone by kind, rounds, what would go, from which time, and a new round."""
+    """Retention for operators: deleted rows by kind, rounds, prunable rows, cutoff, and a way to start a round."""
 
     deleted_rows: dict[str, int]
     rounds: Callable[[], int]
@@ -52,8 +52,11 @@ class RetentionControl(NamedTuple):
 
 
 class PruneReport(Struct):
-    """What retention takes. `before`: what is older may go; null: all is kept for ever. `rows`: how many would go now,
-    by kind, if it is only asked (`dry_run`); otherwise a round begins now, and its rows are counted in /metrics."""
+    """What retention deletes.
+
+    `before`: older rows may be deleted; null: everything is kept. `rows`: with `dry_run`, how many rows would be
+    deleted now, by kind. Without it, a round starts and its rows are counted in /metrics.
+    """
 
     dry_run: bool
     before: str | None
@@ -61,7 +64,7 @@ class PruneReport(Struct):
 
 
 class McpMetrics(NamedTuple):
-    """What the MCP endpoint tells: sessions kept, begun and taken up again, answers under way, and what was cut."""
+    """Metrics of the MCP endpoint: sessions kept, opened and restored, open responses, and disconnects by reason."""
 
     sessions: int
     opened: int
@@ -71,7 +74,7 @@ class McpMetrics(NamedTuple):
 
 
 class MetricSources(NamedTuple):
-    """Who knows the figures."""
+    """Sources of all metrics."""
 
     org: OrgReader
     messages: MessageReader
@@ -92,7 +95,7 @@ class MetricSources(NamedTuple):
 
 
 class OperationsRoutes:
-    """The routes for operators and their tools."""
+    """Routes for operators and their tools."""
 
     def __init__(self, sources: MetricSources, *, clock: Clock, version: str) -> None:
         self._sources = sources
@@ -100,7 +103,7 @@ class OperationsRoutes:
         self._version = version
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         scrape = AccessPolicy(frozenset((ADMIN, CredentialKind.METRICS)))
         admin = AccessPolicy(frozenset((ADMIN,)))
         dry = query_params(bool_param("dry_run", "With true it is counted and nothing changes."))
@@ -126,7 +129,7 @@ class OperationsRoutes:
         ]
 
     async def prune_rows(self, request: Request) -> Response:
-        """`dry_run=true` counts and changes nothing; without it a round begins."""
+        """Start a retention round, or with `dry_run=true` count what it would delete."""
         dry_run = request.query_params().get("dry_run", "false")
         if dry_run not in ("true", "false"):
             raise InvalidField(reason="dry_run must be true or false")
@@ -137,12 +140,12 @@ class OperationsRoutes:
         await self._sources.retention.start_round()
         return json_response(PruneReport(False, since, {}))
 
-    # -- figures -------------------------------------------------------------------------------------------------------
+    # -- metrics -------------------------------------------------------------------------------------------------------
 
     async def get_metrics(self, _request: Request) -> Response:
-        """All figures, in the text format of Prometheus."""
+        """Return all metrics in the Prometheus text format."""
         lag = await self._loop_lag()
-        total, largest = await self._sources.messages.count_unhandled(
+        total, largest = await self._sources.messages.count_unacked(
             [each.id for each in self._sources.org.workspaces()]
         )
         samples = [
@@ -163,7 +166,7 @@ class OperationsRoutes:
         return Response(render_exposition(samples).encode(), content_type=CONTENT_TYPE)
 
     async def _loop_lag(self) -> float:
-        """How long the loop lets a callback wait."""
+        """Return how many seconds the event loop delays a callback."""
         started_at = self._clock.monotonic()
         await yield_to_others()
         return self._clock.monotonic() - started_at
@@ -177,7 +180,7 @@ class OperationsRoutes:
 
     def _http_samples(self) -> Iterator[MetricSample]:
         meters = [(route.method, route.path, route.meter) for route in self._sources.routes()]
-        # What was refused before its route was known.
+        # The unrouted meter counts requests that were rejected before their route was known.
         for method, path, meter in (*meters, ("", "", self._sources.unrouted_meter)):
             for status, count in zip(_STATUSES, meter.statuses, strict=True):
                 if count:

@@ -1,4 +1,4 @@
-"""What a workspace shares with its children, and the system prompt that its agent has told. Both are data."""
+"""Routes of shared context, and of the system prompt that an agent reports. Both contain data, never instructions."""
 
 from typing import Any
 
@@ -33,14 +33,13 @@ from molecule_core.wire.schemas.prompts import (
 
 
 class SharedFilesBody(msgspec.Struct):
-    """The files that a workspace shares with its direct children, in place of all it has shared before. Also taken as a
-    bare list."""
+    """Files that a workspace shares with its direct children, replacing all it shared before. A bare list works too."""
 
     files: list[SharedFile]
 
 
 class PromptReportResponse(msgspec.Struct):
-    """A prompt is kept. `revision` counts those of the workspace; the same prompt again keeps its number."""
+    """Receipt of a stored prompt. `revision` counts the workspace's prompts; an unchanged prompt keeps its number."""
 
     revision: int
     hash: str
@@ -48,7 +47,7 @@ class PromptReportResponse(msgspec.Struct):
 
 
 class PromptRoutes:
-    """The routes of shared context and prompts."""
+    """Routes of shared context and prompts."""
 
     def __init__(self, writer: PromptWriter, reader: PromptReader, *, limits: Limits) -> None:
         self._writer = writer
@@ -56,7 +55,7 @@ class PromptRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         shared, prompt = "/workspaces/{id}/shared-context", "/workspaces/{id}/prompt"
         agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
         own, talk = (
@@ -87,7 +86,7 @@ class PromptRoutes:
         ]
 
     async def share_files(self, request: Request) -> Response:
-        """Replaces what the workspace shares."""
+        """Replace the files that the workspace shares."""
         value = request.json()
         if not isinstance(value, list):
             files = request.parse_body(SharedFilesBody).files
@@ -101,8 +100,10 @@ class PromptRoutes:
         )
 
     async def get_shared_files(self, request: Request) -> Response:
-        """The files that a workspace shares: for its direct children, people and itself; for nobody else below or
-        beside it."""
+        """Return the files that a workspace shares, to itself, its direct children and people.
+
+        Other workspaces above, below or beside it get SharedFilesForbidden.
+        """
         if (
             request.caller.kind is CredentialKind.WORKSPACE
             and not request.is_own_workspace
@@ -117,14 +118,14 @@ class PromptRoutes:
         return self._reader.parent_id_of(request.caller.id) == request.workspace.id
 
     async def report_prompt(self, request: Request) -> Response:
-        """Keeps a prompt, and tells people that there is a new one."""
+        """Store a prompt and notify people of a new one."""
         build = request.parse_body(PromptBuild)
         return json_response(
             PromptReportResponse(await self._writer.record_prompt(request.workspace.id, build), build.hash)
         )
 
     async def get_prompt(self, request: Request) -> Response:
-        """The newest prompt, the one before, and what differs between both."""
+        """Return the newest prompt, the previous one, and the differences between them."""
         stored = await self._reader.latest_prompts(request.workspace.id)
         if not stored:
             raise PromptNotReported

@@ -1,4 +1,4 @@
-"""The server about itself: is it alive, is it ready, what does it offer."""
+"""Routes about the server itself: health, readiness and the OpenAPI document."""
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
@@ -18,7 +18,7 @@ from molecule_core.api.http.routing import (
 
 
 class SystemRoutes:
-    """The routes that belong to no noun."""
+    """Routes that belong to no noun."""
 
     def __init__(
         self,
@@ -29,7 +29,10 @@ class SystemRoutes:
         process: str,
         route_list: Callable[[], list[Route]],
     ) -> None:
-        """`others`: how wake-ups of other processes come in, where there may be others."""
+        """Initialize the routes.
+
+        `wakeup_source`: returns how wake-ups of other processes arrive, or None where there are no other processes.
+        """
         self._check_store = check_store
         self._wakeup_source = wakeup_source
         self._version = version
@@ -37,7 +40,7 @@ class SystemRoutes:
         self._route_list = route_list
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         return [
             Route("GET", "/health", self.get_health, PUBLIC, "Whether the process runs"),
             Route("GET", "/ready", self.get_readiness, PUBLIC, "Whether it can serve: the store answers"),
@@ -45,11 +48,11 @@ class SystemRoutes:
         ]
 
     async def get_health(self, _request: Request) -> Response:
-        """The process runs."""
+        """Report that the process runs."""
         return json_response({"status": "ok", "version": self._version, "process": self._process})
 
     async def get_readiness(self, _request: Request) -> Response:
-        """The store answers; otherwise 503 by way of StoreUnavailable."""
+        """Report that the store responds. Raises StoreUnavailable (503)."""
         await self._check_store()
         wakeup_source = self._wakeup_source()
         return json_response(
@@ -57,10 +60,13 @@ class SystemRoutes:
         )
 
     async def get_openapi(self, _request: Request) -> Response:
-        """What this server offers, made from the table of routes."""
+        """Return the OpenAPI document, generated from the route table."""
         return Response(self._document)
 
     @cached_property  # control: openapi-cached
     def _document(self) -> bytes:
-        """Made once: it takes as long as many messages, and any credential may ask for it."""
+        """Return the encoded document, built once.
+
+        Building it takes as long as many messages, and any credential may request it.
+        """
         return msgspec.json.encode(build_document(self._route_list(), self._version))

@@ -1,4 +1,1 @@
-"""What may be done once somebody has said yes?
-
-Above: the edges, the views. Below: messages, org, store, wire, ground.
-"""
+"""Approvals: actions of agents that need permission. Called by api and views; calls messages, org, store."""

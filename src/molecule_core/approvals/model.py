@@ -1,4 +1,4 @@
-"""Approvals: what is asked, who is asked, how it stands, and what is noted of it."""
+"""Approvals: rows, states, requests and decisions."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -17,13 +17,13 @@ from molecule_core.wire.schemas.approvals import (
 )
 
 APPROVAL = "approval"
-"""The kind of the timer that looks after an approval; its key is `organisation/approval`."""
+"""The kind of an approval's timer; its key is `organisation/approval`."""
 TOOL_ACTION_PREFIX = "tool:"
-"""The actions that are calls of the server's own tools begin so."""
+"""Prefix of actions that are calls of the server's own tools."""
 
 
 class ApprovalStatus(StrEnum):
-    """How an approval stands."""
+    """Status of an approval."""
 
     PENDING = "pending"
     INFO = "info_requested"
@@ -34,19 +34,19 @@ class ApprovalStatus(StrEnum):
 
     @property
     def is_ended(self) -> bool:
-        """Whether it stands so for good."""
+        """Return whether the status is final."""
         return self not in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 
 
 class ApprovalTrigger(StrEnum):
-    """What can happen to an approval."""
+    """An occurrence that may change an approval's state."""
 
-    MOVED = "moved"
-    """Somebody else is asked now, or nobody but a person."""
+    ESCALATE = "moved"
+    """Another approver is asked, or only a person."""
     QUESTION = "question"
-    """Who is to decide wants to know more."""
+    """The approver asks the requester a question."""
     ANSWER = "answer"
-    """The requester has said more."""
+    """The requester answered the question."""
     APPROVE = "approve"
     DENY = "deny"
     EXPIRE = "expire"
@@ -55,7 +55,7 @@ class ApprovalTrigger(StrEnum):
 
 
 class DecisionKind(StrEnum):
-    """What somebody who is asked can say."""
+    """A decision that an approver can make."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -64,7 +64,7 @@ class DecisionKind(StrEnum):
 
 
 class PartyKind(StrEnum):
-    """What sort of somebody is a party of an approval."""
+    """Kind of a party of an approval."""
 
     PERSON = "person"
     WORKSPACE = "workspace"
@@ -76,14 +76,16 @@ class PartyKind(StrEnum):
 
 
 class ApprovalTransitionRule(NamedTuple):
-    """What a fact does in one status: how the approval stands then, and the event that tells it."""
+    """Effect of a trigger in one status: the new status and the event to emit."""
 
     status: ApprovalStatus
     event: str
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """One row, in the order of its columns. Times in microseconds. store/schema.sql says what the columns mean."""
+    """A row of `approvals`, in column order.
+
+    Times are in microseconds. store/schema.sql documents the columns."""
 
     org_id: str
     id: str
@@ -125,48 +127,50 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Approval":
-        """A row as the queries select it."""
+        """Build an approval from a row as the queries select it."""
         columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
         columns["status"] = ApprovalStatus(columns["status"])
         return cls(**columns)
 
     @property
     def key(self) -> str:
-        """The key of its timer."""
+        """Return the key of its timer."""
         return f"{self.org_id}/{self.id}"
 
     @property
     def effective_details(self) -> str:
-        """What is decided about, as JSON: the edited details, if somebody has edited them."""
+        """Return the details under decision as JSON: the edited ones, if there are any."""
         return self.proposed if self.edited is None else self.edited
 
     @property
     def history(self) -> list[ApprovalHistoryEntry]:
-        """All that has happened, in order."""
+        """Return the history entries in order."""
         return msgspec.json.decode(self.path, type=list[ApprovalHistoryEntry])
 
     @property
     def asked_ids(self) -> list[str]:
-        """The workspaces that were asked, in order."""
+        """Return the ids of the workspaces that were asked, in order."""
         return msgspec.json.decode(self.asked, type=list[str])
 
     @property
     def decision(self) -> ApprovalDecision | None:
-        """The decision, if there is one."""
+        """Return the decision, or None."""
         return None if self.decided is None else msgspec.json.decode(self.decided, type=ApprovalDecision)
 
     @property
     def asker_party(self) -> Party | None:
-        """Who waits for the requester to say more."""
+        """Return the party that waits for the requester's answer."""
         return None if self.asker is None else msgspec.json.decode(self.asker, type=Party)
 
     @property
     def policies(self) -> list[PolicyReason]:
-        """Why it went as it did."""
+        """Return the reasons why the approval was requested and decided as it was."""
         return msgspec.json.decode(self.policy, type=list[PolicyReason])
 
     def decision_state(self, *, is_above: bool = True) -> "DecisionState":
-        """What decides what somebody may do to it. `is_above`: the tree has its holder above the requester still."""
+        """Return the state that decides which decisions are valid.
+
+        `is_above`: the current approver is still above the requester in the org tree."""
         decision, asker, history = self.decision, self.asker_party, self.history
         answered = max((number for number, entry in enumerate(history) if entry.what == "answered"), default=0)
         escalations = [
@@ -179,8 +183,8 @@ class Approval(Struct, frozen=True, kw_only=True):
             action_hash=self.action_hash,
             holder_id=self.holder_id,
             asked_ids=frozenset(self.asked_ids),
-            escalated=frozenset(entry.by.id for entry in history if entry.what == "escalated"),
-            passed_on=frozenset(
+            escalated_by=frozenset(entry.by.id for entry in history if entry.what == "escalated"),
+            person_escalations=frozenset(
                 (entry.by.id, "" if entry.holder is None else entry.holder.id) for entry in escalations
             ),
             is_above=is_above,
@@ -190,7 +194,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class DecisionState(NamedTuple):
-    """As much of an approval as decides what somebody may do to it."""
+    """The part of an approval that decides which decisions are valid."""
 
     requester_id: str
     status: ApprovalStatus
@@ -198,25 +202,26 @@ class DecisionState(NamedTuple):
     action_hash: str
     holder_id: str | None
     asked_ids: frozenset[str]
-    escalated: frozenset[str]
+    escalated_by: frozenset[str]
     asker: tuple[str, str] | None
     decided: tuple[str, str, str] | None
-    passed_on: frozenset[tuple[str, str]] = frozenset()
-    """The persons who have passed it on since it was last changed, and over whom."""
+    person_escalations: frozenset[tuple[str, str]] = frozenset()
+    """The persons who escalated it since the last change, with the approver at that time."""
     is_above: bool = True
-    """Whether its holder stands above the requester now."""
+    """Whether the current approver is above the requester in the org tree."""
 
 
 class Decider(NamedTuple):
-    """Who decides, as the credential proves it: a person (whose role the edge has looked at), or a workspace."""
+    """The deciding party as authenticated: a person (the api has checked the role), or a workspace."""
 
     kind: PartyKind
     id: str
 
 
 class DecisionRequest(NamedTuple):
-    """What somebody decides, and about what: the revision and the hash that it was shown. `holder`: whose turn it was
-    then; of a person who passes it on."""
+    """A decision, with the revision and hash that the decider saw.
+
+    `holder`: the approver at that time; only for a person who escalates."""
 
     decision: DecisionKind
     revision: int | None = None
@@ -225,29 +230,29 @@ class DecisionRequest(NamedTuple):
 
 
 class DecisionCheck(StrEnum):
-    """Whether a decision holds."""
+    """Outcome of checking a decision."""
 
     VALID = "done"
     REPEATED = "repeated"
-    """The same somebody has said the same before."""
+    """The same party has made the same decision before."""
     OWN_REQUEST = "own"
-    """Nobody decides what it has asked for itself."""
+    """A workspace cannot decide its own request."""
     NOT_ASKED = "stranger"
-    """It was never asked."""
+    """The workspace was never asked."""
     ALREADY_DECIDED = "decided"
-    """Somebody was first."""
-    MOVED_ON = "moved_on"
-    """Somebody else is asked now."""
+    """Another decision came first."""
+    REASSIGNED = "moved_on"
+    """Another approver is asked now."""
     QUESTION_OPEN = "waits"
-    """A question is open already."""
+    """A question is already open."""
     CHANGED = "changed"
-    """What was shown is not what stands there now."""
+    """The approval has changed since the decider saw it."""
     NO_HIGHER_APPROVER = "nowhere"
-    """There is nobody above."""
+    """There is no approver above."""
 
 
 class UseCheck(StrEnum):
-    """Whether an approval can be used."""
+    """Outcome of checking whether an approval can be used."""
 
     VALID = "yes"
     USED = "used"
@@ -257,16 +262,18 @@ class UseCheck(StrEnum):
 
 
 class AuthorityCheck(StrEnum):
-    """What the standing authority of a workspace says of an action."""
+    """Outcome of checking an action against a workspace's authority grants."""
 
     COVERS = "covers"
     EXCEEDS = "exceeds"
-    """It speaks of such actions, and this one is beyond it."""
+    """A grant names such actions, but this one is beyond its bounds."""
     NO_GRANT = "silent"
 
 
 class Approver(NamedTuple):
-    """A workspace above the requester. `reachable`: its agent can be asked."""
+    """A workspace above the requester.
+
+    `unreachable_reason`: why its agent cannot be asked; empty if it can."""
 
     id: str
     name: str
@@ -276,8 +283,10 @@ class Approver(NamedTuple):
 
 
 class NextApprover(NamedTuple):
-    """Who is asked next: a workspace, or None for a person alone. `skipped`: who could not be, and why. `decides`: its
-    standing authority approves without asking."""
+    """The next approver: a workspace, or None for a person alone.
+
+    `skipped`: approvers that could not be asked, with reasons. `auto_approves`: the approver's grants approve without
+    asking."""
 
     approver: Approver | None
     for_person: bool
@@ -286,14 +295,14 @@ class NextApprover(NamedTuple):
 
 
 class Policies(Struct, frozen=True):
-    """What owners and operators have set for one workspace."""
+    """Approval rules and authority grants of one workspace, as set by owners and operators."""
 
     rules: tuple[ApprovalRule, ...] = ()
     grants: tuple[AuthorityGrant, ...] = ()
 
 
 class ApprovalRequest(Struct, frozen=True, kw_only=True):
-    """What a workspace wants to be allowed. `key`: what the caller calls its request."""
+    """A request for permission. `key`: the caller's idempotency key."""
 
     workspace_id: str
     action: str
@@ -311,8 +320,9 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
 
 
 class DecisionInput(Struct, frozen=True, kw_only=True):
-    """A decision with its words: `details` are the edited ones; `session`: a short name of the credential, no secret of
-    which is in it."""
+    """A decision with its note.
+
+    `details`: edited details. `session`: a short name of the credential, without any secret."""
 
     request: DecisionRequest
     by: Party
@@ -322,17 +332,17 @@ class DecisionInput(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalRequestResult(Struct, frozen=True):
-    """An approval that was asked for; `hit`: it was there already."""
+    """The approval that a request led to. `is_duplicate`: it existed already."""
 
     row: Approval
     is_duplicate: bool = False
 
 
 def task_wake_key(org_id: str, task_id: str) -> str:
-    """The wake-up key of who waits until a task needs an approval."""
+    """Return the wake-up key for approvals that a task needs."""
     return f"approval-of:{org_id}/{task_id}"
 
 
 def approval_wake_key(org_id: str, approval_id: str) -> str:
-    """The wake-up key of who waits for an approval."""
+    """Return the wake-up key for changes of an approval."""
     return f"approval:{org_id}/{approval_id}"

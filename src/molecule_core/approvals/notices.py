@@ -1,7 +1,7 @@
-"""What is written to who is to decide, and to who waits for the decision. Pure.
+"""Renders the messages to approvers and requesters. Pure functions.
 
-What the server says comes first, in lines of its own. What somebody wrote stands behind it, named as what it is, and
-each line of it is marked (`quoted`): so no text can look like another line of the message.
+Text of the server comes first, on lines of its own. Text of other parties follows, attributed and with each line quoted
+(`quote_lines`), so that it cannot imitate a line of the server.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from molecule_core.wire.schemas.approvals import Party
 
 
 def request_notice(row: Approval, number: int, answer: str) -> ApprovalMessage:
-    """To the holder. `answer`: what the requester has said to the last question."""
+    """Render the request to the approver. `answer`: the requester's answer to the last question."""
     lines = [
         f"{row.requester_name} asks for your approval.",
         f"Decide with decide_approval: approval_id {row.id}, decision approve, deny, escalate or more_info, "
@@ -38,7 +38,7 @@ def request_notice(row: Approval, number: int, answer: str) -> ApprovalMessage:
 
 
 def question_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage:
-    """To the requester, who is asked for more."""
+    """Render a question to the requester."""
     text = (
         f"{by.name or 'A person'} wants to know more before deciding on your approval {row.id} ({row.action}). "
         f"Reply to this message; the approval then goes back to be decided.\n\nThe question:\n{quote_lines(note)}"
@@ -47,7 +47,7 @@ def question_notice(row: Approval, number: int, by: Party, note: str) -> Approva
 
 
 def decision_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage:
-    """To the requester, who waits for it."""
+    """Render the decision to the requester."""
     outcome_texts = {
         "approved": f"was approved. Do exactly this, once (action_hash {row.action_hash}), and use the approval first.",
         "denied": "was denied. Do not do it.",
@@ -63,9 +63,10 @@ def decision_notice(row: Approval, number: int, by: Party, note: str) -> Approva
 
 
 def closed_notice(row: Approval, number: int, by: Party) -> ApprovalMessage:
-    """To somebody who was asked and is not any more."""
+    """Render the notice to a workspace that was asked and need not decide any more."""
     text = (
-        f"The approval {row.id} that {row.requester_name} asked you for ({row.action}) {_CLOSED_TEXTS[row.status.value]}"
+        f"The approval {row.id} that {row.requester_name} asked you for ({row.action}) "
+        f"{_CLOSED_TEXTS[row.status.value]}"
         f"{f' by {by.name}' if by.name and row.status.value != 'expired' else ''}. You have nothing to do."
     )
     return _make_notice(row, number, KIND_SYSTEM, INTENT_INFORM, None, None, text)
@@ -80,12 +81,12 @@ _CLOSED_TEXTS = {
 
 
 def quote_lines(text: str) -> str:
-    """A text of somebody else: whatever starts a line in it, that line is marked."""
+    """Quote each line of another party's text."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def single_line_json(details: str) -> str:
-    """JSON that no reader sees in several lines: it leaves the line breaks beyond ASCII as they are."""
+    """Escape the line breaks beyond ASCII, which JSON leaves as they are."""
     return details.translate(_LINE_BREAKS)
 
 

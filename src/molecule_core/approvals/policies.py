@@ -1,7 +1,6 @@
-"""What owners and operators have set, in memory: which actions of a workspace need leave, which it decides alone.
+"""In-memory cache of approval policies: which actions need an approval, and which a workspace decides alone.
 
-Changed by the writer right after its commit, and from the journal where other processes write too. Above: the writer,
-the steps and the edges. Below: the store.
+The writer updates it after its commit; changes of other processes arrive through the journal.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ _NO_POLICIES = Policies()
 
 
 class PolicyCache(SyncedCache):
-    """Policies by workspace."""
+    """In-memory cache of policies by workspace."""
 
     KINDS = ("approval_policies",)
 
@@ -25,15 +24,15 @@ class PolicyCache(SyncedCache):
         self._by_workspace: dict[str, Policies] = {}
 
     def policies_of(self, workspace_id: str) -> Policies:
-        """What was set for a workspace; nothing, if nothing was."""
+        """Return the policies of a workspace; empty ones if none are set."""
         return self._by_workspace.get(workspace_id, _NO_POLICIES)
 
     def set_policies(self, workspace_id: str, policies: Policies) -> None:
-        """This holds from now on."""
+        """Replace the policies of a workspace."""
         self._by_workspace[workspace_id] = policies
 
     async def open(self, store: Store) -> None:
-        """Fills it from the store, at start."""
+        """Load all policies from the store."""
         for row in await store.rows("all_policies", {}):
             self.set_policies(row[0], _decode_policies(row[1:]))
 

@@ -1,4 +1,4 @@
--- Approvals: their rows, who was asked, what callers called them, and what needs leave or is decided alone.
+-- Approvals: rows, approvers, idempotency keys, uses, policies.
 
 -- name: approval
 -- an approval of an organisation
@@ -9,7 +9,7 @@ SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, ac
 FROM approvals WHERE org_id = :org_id AND id = :id;
 
 -- name: insert_approval
--- a workspace asks for leave
+-- insert an approval
 INSERT INTO approvals (
     org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
@@ -24,7 +24,7 @@ INSERT INTO approvals (
 );
 
 -- name: save_approval
--- an approval has changed
+-- update an approval
 UPDATE approvals SET
     status = :status, open = :open, revision = :revision, rev = :rev, reason = :reason, proposed = :proposed,
     edited = :edited, action_hash =
@@ -36,36 +36,36 @@ UPDATE approvals SET
 WHERE org_id = :org_id AND id = :id;
 
 -- name: note_holder
--- a workspace is asked to decide
+-- record that a workspace was asked to decide
 INSERT INTO approval_holders (workspace_id, approval_id, created_at) VALUES (:workspace_id, :approval_id, :created_at)
 ON CONFLICT (workspace_id, approval_id) DO NOTHING;
 
 -- name: approval_by_key
--- what a workspace has asked for under a key, and what tells its content
+-- the approval requested under an idempotency key, with the hash of its content
 SELECT content_hash, approval_id FROM approval_keys WHERE workspace_id = :workspace_id AND key = :key;
 
 -- name: keep_approval_key
--- what a caller calls its request
+-- store an idempotency key
 INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
     :content_hash);
 
 -- name: keep_approval_use
--- under which name an approval was used: whoever repeats that needs no other one
+-- store the key under which an approval was used; a repetition under it needs no other approval
 INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
     :content_hash)
 ON CONFLICT (workspace_id, key) DO UPDATE SET approval_id = excluded.approval_id, content_hash = excluded.content_hash;
 
 -- name: approval_use
--- when an approval was used under a name, for exactly this action
+-- when an approval was used under a key for exactly this action
 SELECT a.used_at FROM approval_keys k JOIN approvals a ON a.id = k.approval_id AND a.workspace_id = k.workspace_id
 WHERE k.workspace_id = :workspace_id AND k.key = :key AND k.content_hash = :content_hash;
 
 -- name: approvals_open_of
--- how many approvals of a workspace are open
+-- the number of open approvals of a workspace
 SELECT count(*) FROM approvals WHERE workspace_id = :workspace_id AND open = 1;
 
 -- name: approval_open_same
--- the open approval, or the newest approved and unused one, of a workspace for exactly this action by a rule
+-- the approval that a rule requested for exactly this action of a workspace: open, or approved and unused since a time
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -80,7 +80,7 @@ ORDER BY created_at DESC, id DESC LIMIT 1;
 SELECT id FROM approvals WHERE workspace_id = :workspace_id AND action = :action AND used_at IS NOT NULL LIMIT 1;
 
 -- name: approvals_requested
--- what a workspace has asked for, newest first, before one of them
+-- approvals that a workspace requested, newest first, before one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -92,7 +92,7 @@ WHERE workspace_id = :workspace_id AND (CAST(:status AS TEXT) IS NULL OR status 
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: approvals_held
--- what a workspace was asked to decide, newest first, before one of them
+-- approvals that a workspace was asked to decide, newest first, before one of them
 SELECT a.org_id, a.id, a.workspace_id, a.requester_name, a.status, a.open, a.revision, a.rev, a.action, a.reason,
     a.proposed, a.edited, a.action_hash, a.cost, a.task_id, a.thread_id, a.source, a.tool, a.risk, a.holder_id, a.holder_name,
     a.for_person, a.asker, a.messages, a.message_id, a.message_seq, a.question_seq, a.asked, a.policy, a.path,
@@ -104,7 +104,7 @@ WHERE h.workspace_id = :workspace_id AND (CAST(:status AS TEXT) IS NULL OR a.sta
 ORDER BY h.created_at DESC, h.approval_id DESC LIMIT :count;
 
 -- name: approvals_open
--- the open ones of an organisation, oldest first, behind one of them
+-- the open approvals of an organisation, oldest first, after one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -114,7 +114,7 @@ WHERE org_id = :org_id AND open = 1 AND (created_at > :after_at OR (created_at =
 ORDER BY created_at, id LIMIT :count;
 
 -- name: approvals_of_org
--- all of an organisation, newest first, before one of them
+-- the approvals of an organisation, newest first, before one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -126,11 +126,11 @@ WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: approvals_open_count
--- how many approvals of an organisation are open
+-- the number of open approvals of an organisation
 SELECT count(*) FROM approvals WHERE org_id = :org_id AND open = 1;
 
 -- name: approvals_settled_since
--- those of an organisation that have ended since a time, newest first
+-- the approvals of an organisation that ended since a time, newest first
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -140,12 +140,12 @@ WHERE org_id = :org_id AND settled_at >= :since
 ORDER BY settled_at DESC, id DESC LIMIT :count;
 
 -- name: approvals_of_seat
--- the open ones of an organisation that a workspace has asked for or holds
+-- the open approvals that a workspace requested or must decide
 SELECT id FROM approvals
 WHERE org_id = :org_id AND open = 1 AND (workspace_id = :workspace_id OR holder_id = :workspace_id);
 
 -- name: approval_of_task
--- the oldest approval that is not decided of those that a workspace has asked for to do a task
+-- the oldest open approval that a workspace requested for a task
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
     action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
@@ -155,15 +155,15 @@ WHERE org_id = :org_id AND task_id = :task_id AND workspace_id = :workspace_id A
 ORDER BY created_at, id LIMIT 1;
 
 -- name: policies_of
--- what was set for a workspace
+-- the policies of a workspace
 SELECT rules, grants FROM approval_policies WHERE workspace_id = :workspace_id;
 
 -- name: all_policies
--- what was set for every workspace
+-- the policies of all workspaces
 SELECT workspace_id, rules, grants FROM approval_policies;
 
 -- name: save_policies
--- what a workspace needs leave for and decides alone is set
+-- store the policies of a workspace
 -- mirrored: approval_policies by workspace_id
 INSERT INTO approval_policies (workspace_id, org_id, rules, grants, updated_at, updated_by)
 VALUES (:workspace_id, :org_id, :rules, :grants, :updated_at, :updated_by)
@@ -172,20 +172,20 @@ ON CONFLICT (workspace_id) DO UPDATE SET
     updated_by = excluded.updated_by;
 
 -- name: old_approvals
--- approvals of an organisation that have ended long ago, behind one of them
+-- approvals of an organisation that ended before a time, after one of them
 SELECT id, settled_at FROM approvals
 WHERE org_id = :org_id AND settled_at < :before
     AND (settled_at > :settled_at OR (settled_at = :settled_at AND id > :id))
 ORDER BY settled_at, id LIMIT :count;
 
 -- name: forget_approval
--- an old approval goes
+-- delete an approval
 DELETE FROM approvals WHERE org_id = :org_id AND id = :id;
 
 -- name: forget_approval_holders
--- who was asked goes with it
+-- delete its approvers
 DELETE FROM approval_holders WHERE approval_id = :id;
 
 -- name: forget_approval_keys
--- what its caller called it goes with it
+-- delete its idempotency keys
 DELETE FROM approval_keys WHERE approval_id = :id;

@@ -1,4 +1,4 @@
-"""Reads of approvals, and how they are shown."""
+"""Reads approvals and renders them for clients."""
 
 from collections.abc import Mapping
 
@@ -15,17 +15,17 @@ from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.schemas.approvals import ApprovalItem
 
 OPEN_STATE = "open"
-"""A state to ask for beside the statuses: whatever is not decided."""
+"""A state filter beside the statuses: all that are not decided."""
 STATES = (*(each.value for each in ApprovalStatus), OPEN_STATE)
 DECIDED_STATE = "decided"
-"""Whatever is, also by its own clock or by who asked."""
+"""A state filter: all that have ended, expired and withdrawn ones included."""
 ORG_STATES = (*STATES, DECIDED_STATE)
 _IS_OPEN = {OPEN_STATE: 1, DECIDED_STATE: 0}
 _MAX_TIME = (1 << 62) - 1
 
 
 class ApprovalReader:
-    """What others may know of approvals, as it is committed."""
+    """Reader of committed approvals."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class ApprovalReader:
         limits: Limits,
     ) -> None:
         self.to_item = to_item
-        """An approval as clients read it."""
+        """Renders an approval for clients."""
         self.policies_of = policy_cache.policies_of
-        """What was set for a workspace."""
+        """Returns the policies of a workspace."""
         self._store = store
         self._org = org
         self._wakeups = wakeups
@@ -48,39 +48,39 @@ class ApprovalReader:
         self._limits = limits
 
     async def get_approval(self, org_id: str, approval_id: str) -> Approval:
-        """An approval of an organisation. Raises NotFound."""
+        """Return an approval of an organisation. Raises NotFound."""
         rows = await self._store.rows("approval", {"org_id": org_id, "id": approval_id})
         if not rows:
             raise NotFound(what="approval")
         return Approval.from_row(rows[0])
 
     async def wait_for_change(self, row: Approval, seconds: float) -> Approval:
-        """An approval as soon as it has changed; as it stands then, if that takes too long."""
+        """Return an approval once it has changed, or as it is after `seconds`."""
 
-        async def look() -> Poll[Approval]:
+        async def poll() -> Poll[Approval]:
             now = await self.get_approval(row.org_id, row.id)
             return Poll(now if now.rev > row.rev or not now.open else None)
 
-        found = await self._wakeups.wait_until(approval_wake_key(row.org_id, row.id), look, seconds)
+        found = await self._wakeups.wait_until(approval_wake_key(row.org_id, row.id), poll, seconds)
         return found or await self.get_approval(row.org_id, row.id)
 
     async def requested_by(
         self, workspace_id: str, state: str | None, before: Approval | None, count: int
     ) -> list[Approval]:
-        """What a workspace has asked for, newest first, before one of them."""
+        """Return what a workspace has requested, newest first, before one of them."""
         return await self._list_page("approvals_requested", {"workspace_id": workspace_id}, state, before, count)
 
     async def held_by(
         self, org_id: str, workspace_id: str, state: str | None, before: Approval | None, count: int
     ) -> list[Approval]:
-        """What a workspace was asked to decide, newest first, before one of them."""
+        """Return what a workspace was asked to decide, newest first, before one of them."""
         own = {"org_id": org_id, "workspace_id": workspace_id}
         return await self._list_page("approvals_held", own, state, before, count)
 
     async def involving(
         self, org_id: str, workspace_id: str, state: str | None, before: Approval | None, count: int
     ) -> list[Approval]:
-        """Both in one order."""
+        """Return what a workspace requested or was asked to decide, in one order."""
         found = await self.requested_by(workspace_id, state, before, count)
         found += await self.held_by(org_id, workspace_id, state, before, count)
         return sorted(found, key=lambda row: (row.created_at, row.id), reverse=True)[:count]
@@ -100,17 +100,17 @@ class ApprovalReader:
         return [Approval.from_row(row) for row in await self._store.rows(name, query)]
 
     async def list_open(self, org_id: str, after: Approval | None, count: int) -> list[Approval]:
-        """The open ones of an organisation, oldest first, behind one of them."""
+        """Return the open approvals of an organisation, oldest first, after one of them."""
         position = (-1, "") if after is None else (after.created_at, after.id)
         query = {"org_id": org_id, "after_at": position[0], "after_id": position[1], "count": count}
         return [Approval.from_row(row) for row in await self._store.rows("approvals_open", query)]
 
     async def list_of_org(self, org_id: str, state: str | None, before: Approval | None, count: int) -> list[Approval]:
-        """Those of an organisation, newest first, before one of them."""
+        """Return the approvals of an organisation, newest first, before one of them."""
         return await self._list_page("approvals_of_org", {"org_id": org_id}, state, before, count)
 
     async def snapshot_items(self, org_id: str) -> list[ApprovalItem]:
-        """What a snapshot has of an organisation: the open ones, and those that have ended lately."""
+        """Return the open and the recently ended approvals of an organisation for a snapshot."""
         max_count, now = self._limits.approvals_in_snapshot, self._clock.now()
         rows = await self.list_open(org_id, None, max_count)
         query = {"org_id": org_id, "since": now - self._limits.approval_shown_seconds * SECOND, "count": max_count}
@@ -118,26 +118,25 @@ class ApprovalReader:
         return [to_item(row) for row in rows]
 
     async def count_open(self) -> int:
-        """How many approvals of all organisations are open."""
+        """Return how many approvals of all organisations are open."""
         queries: list[Params] = [{"org_id": each.id} for each in self._org.orgs()]
         return sum(rows[0][0] for rows in await self._store.rows_of_each("approvals_open_count", queries))
 
     async def was_used_before(self, workspace_id: str, action: str) -> bool:
-        """Whether a workspace has used an approval for an action of this name."""
+        """Return whether a workspace has used an approval for an action of this name."""
         query = {"workspace_id": workspace_id, "action": action}
         return bool(await self._store.rows("approval_used_before", query))
 
     async def find_for_task(self, org_id: str, task_id: str, workspace_id: str) -> Approval | None:
-        """The oldest approval that is not decided and that a workspace has asked for to do a task; None: there is
-        none, so the task does not wait for one."""
+        """Return the oldest open approval that a workspace requested for a task, or None."""
         query = {"org_id": org_id, "task_id": task_id, "workspace_id": workspace_id}
         rows = await self._store.rows("approval_of_task", query)
         return Approval.from_row(rows[0]) if rows else None
 
     async def wait_for_task(self, org_id: str, task_id: str, workspace_id: str, seconds: float) -> Approval | None:
-        """The same, as soon as there is one; None if there is none in that time."""
+        """Wait until there is such an approval. Returns None after `seconds`."""
 
-        async def look() -> Poll[Approval]:
+        async def poll() -> Poll[Approval]:
             return Poll(await self.find_for_task(org_id, task_id, workspace_id))
 
-        return await self._wakeups.wait_until(task_wake_key(org_id, task_id), look, seconds)
+        return await self._wakeups.wait_until(task_wake_key(org_id, task_id), poll, seconds)

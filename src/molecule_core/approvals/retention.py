@@ -1,7 +1,4 @@
-"""Retention of approvals: one goes some days after it has ended, with who was asked and what its caller called it.
-
-Above: the server. Below: the store.
-"""
+"""Retention of approvals: deletes an approval, its approvers and its keys some days after it ended."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,14 +8,14 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 
-# An approved one can be used for a while after it was decided (`approval_use_seconds`, a day): it goes no sooner.
+# An approval can be used for `approval_use_seconds` (a day) after the decision, so it is kept at least as long.
 _EXTRA_SECONDS = 86_400
-# What goes with an approval; statements that take org_id and id.
+# Deleted with an approval; each statement takes org_id and id.
 _DELETE_STATEMENTS = ("forget_approval", "forget_approval_holders", "forget_approval_keys")
 
 
 class ApprovalRetention(RetentionPolicy):
-    """The part of approvals."""
+    """Retention of approvals."""
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store

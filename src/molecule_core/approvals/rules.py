@@ -1,6 +1,6 @@
-"""Decisions about approvals: who is asked next, whose word counts, what may be used, what needs leave. Pure.
+"""Decisions about approvals: the next approver, valid decisions, use, required approvals. Pure functions.
 
-`TABLE` is the whole life cycle; docs/approvals.md prints it.
+`TRANSITIONS` is the whole life cycle; docs/approvals.md prints it.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from molecule_core.approvals.model import (
 )
 from molecule_core.common.clock import SECOND, to_rfc3339
 from molecule_core.common.limits import Limits
-from molecule_core.org.model import WorkspaceStatus as Seat
+from molecule_core.org.model import WorkspaceStatus
 from molecule_core.wire.schemas.approvals import ApprovalRule, AuthorityGrant
 
 REQUESTED, ESCALATED = "APPROVAL_REQUESTED", "APPROVAL_ESCALATED"
@@ -39,7 +39,7 @@ WITHDRAWN, USED = "APPROVAL_WITHDRAWN", "APPROVAL_USED"
 
 _OPEN_STATUSES = (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 _RULES: dict[ApprovalTrigger, dict[ApprovalStatus, ApprovalTransitionRule]] = {
-    ApprovalTrigger.MOVED: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.PENDING, ESCALATED)),
+    ApprovalTrigger.ESCALATE: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.PENDING, ESCALATED)),
     ApprovalTrigger.QUESTION: {ApprovalStatus.PENDING: ApprovalTransitionRule(ApprovalStatus.INFO, INFO_REQUESTED)},
     ApprovalTrigger.ANSWER: {ApprovalStatus.INFO: ApprovalTransitionRule(ApprovalStatus.PENDING, ANSWERED)},
     ApprovalTrigger.APPROVE: dict.fromkeys(_OPEN_STATUSES, ApprovalTransitionRule(ApprovalStatus.APPROVED, APPROVED)),
@@ -53,34 +53,35 @@ _RULES: dict[ApprovalTrigger, dict[ApprovalStatus, ApprovalTransitionRule]] = {
 TRANSITIONS: Mapping[tuple[ApprovalTrigger, ApprovalStatus], ApprovalTransitionRule | None] = {
     (trigger, status): _RULES[trigger].get(status) for trigger in ApprovalTrigger for status in ApprovalStatus
 }
-"""Every fact in every status; None: it changes nothing."""
+"""Every trigger in every status; None: it changes nothing."""
 
 TRIGGER_OF_DECISION: Mapping[DecisionKind, ApprovalTrigger] = {
     DecisionKind.APPROVE: ApprovalTrigger.APPROVE,
     DecisionKind.DENY: ApprovalTrigger.DENY,
-    DecisionKind.ESCALATE: ApprovalTrigger.MOVED,
+    DecisionKind.ESCALATE: ApprovalTrigger.ESCALATE,
     DecisionKind.MORE_INFO: ApprovalTrigger.QUESTION,
 }
-"""What each decision does."""
+"""The trigger of each decision."""
 _FINAL_DECISIONS = (DecisionKind.APPROVE, DecisionKind.DENY)
 
-UNREACHABLE_REASONS: Mapping[Seat, str] = {
-    Seat.PROVISIONING: "no agent has sat there yet",
-    Seat.OFFLINE: "its agent is offline",
-    Seat.AWAITING_AGENT: "its agent is offline",
-    Seat.PAUSED: "it is paused",
-    Seat.FAILED: "its agent has failed",
-    Seat.REMOVED: "it was removed",
+UNREACHABLE_REASONS: Mapping[WorkspaceStatus, str] = {
+    WorkspaceStatus.PROVISIONING: "no agent has sat there yet",
+    WorkspaceStatus.OFFLINE: "its agent is offline",
+    WorkspaceStatus.AWAITING_AGENT: "its agent is offline",
+    WorkspaceStatus.PAUSED: "it is paused",
+    WorkspaceStatus.FAILED: "its agent has failed",
+    WorkspaceStatus.REMOVED: "it was removed",
 }
-"""Why a workspace that stands so is not asked: nobody there would answer in time."""
+"""Why a workspace with this status is not asked: its agent would not answer in time."""
 
 
-# -- the ladder --------------------------------------------------------------------------------------------------------
+# -- decisions ---------------------------------------------------------------------------------------------------------
 
 
 def next_approver(approvers: Sequence[Approver], asked_ids: Collection[str]) -> NextApprover:
-    """Who is asked next: the first workspace above the requester, from the nearest on, that was not asked before, can
-    be reached and has the authority; beyond the last one a person. At the top, the person is asked at the same time."""
+    """Return the next approver: the nearest reachable workspace above that has authority and was not asked yet.
+
+    After the last one, a person is asked. At the root, a person is asked at the same time."""
     skipped: list[tuple[Approver, str]] = []
     for each in approvers:
         if each.id in asked_ids:
@@ -96,8 +97,10 @@ def next_approver(approvers: Sequence[Approver], asked_ids: Collection[str]) -> 
 
 
 def check_decision(state: DecisionState, by: Decider, request: DecisionRequest) -> DecisionCheck:
-    """Whether what somebody decides holds. First wins; the same again by the same is no mistake; a requester decides
-    nothing of its own, whatever else is true."""
+    """Return whether a decision is valid.
+
+    The first decision wins, and the same decision of the same party again is no error. A workspace can never decide its
+    own request."""
     is_agent = by.kind is not PartyKind.PERSON
     if is_agent and by.id == state.requester_id:
         return DecisionCheck.OWN_REQUEST  # control: own-request
@@ -110,10 +113,10 @@ def check_decision(state: DecisionState, by: Decider, request: DecisionRequest) 
 
 
 def _check_open(state: DecisionState, by: Decider, request: DecisionRequest, *, is_agent: bool) -> DecisionCheck:
-    """The same of one that is not decided, and of somebody who has to do with it."""
+    """Check a decision on an open approval by a party that was asked."""
     if is_agent and (by.id != state.holder_id or not state.is_above):  # control: decision-holder
-        has_said = request.decision is DecisionKind.ESCALATE and by.id in state.escalated
-        return DecisionCheck.REPEATED if has_said else DecisionCheck.MOVED_ON
+        has_escalated = request.decision is DecisionKind.ESCALATE and by.id in state.escalated_by
+        return DecisionCheck.REPEATED if has_escalated else DecisionCheck.REASSIGNED
     if request.decision is DecisionKind.MORE_INFO and state.status is ApprovalStatus.INFO:
         return DecisionCheck.REPEATED if state.asker == (by.kind.value, by.id) else DecisionCheck.QUESTION_OPEN
     if _is_stale(state, request):  # control: decision-revision
@@ -126,30 +129,34 @@ def _check_open(state: DecisionState, by: Decider, request: DecisionRequest, *, 
 
 
 def _is_stale(state: DecisionState, request: DecisionRequest) -> bool:
-    """Whether what somebody saw is not what stands there now, or may not be: it says nothing of it and approves."""
+    """Return whether the decider saw another revision, or approves a changed approval without naming one."""
     if request.decision is DecisionKind.APPROVE and request.revision is None and request.action_hash is None:
         return state.revision > 1
     return request.revision not in (None, state.revision) or request.action_hash not in (None, state.action_hash)
 
 
 def _check_escalation(state: DecisionState, by: Decider, request: DecisionRequest, *, is_agent: bool) -> DecisionCheck:
-    """Whether somebody passes it on. A person may do so over any holder, but once, unless it names whose turn it is:
-    whoever says it twice means one step."""
-    has_said = any(person == by.id for person, _ in state.passed_on)
-    if not is_agent and request.holder is None and has_said:
+    """Check an escalation.
+
+    A person may escalate past any approver, but only once unless the request names the current one: a repeated click
+    means one escalation."""
+    has_escalated = any(person == by.id for person, _ in state.person_escalations)
+    if not is_agent and request.holder is None and has_escalated:
         return DecisionCheck.REPEATED
     if not is_agent and request.holder not in (None, state.holder_id):
-        return DecisionCheck.REPEATED if (by.id, request.holder) in state.passed_on else DecisionCheck.MOVED_ON
+        return (
+            DecisionCheck.REPEATED if (by.id, request.holder) in state.person_escalations else DecisionCheck.REASSIGNED
+        )
     return DecisionCheck.NO_HIGHER_APPROVER if state.holder_id is None else DecisionCheck.VALID
 
 
 def is_final_decision(decision: DecisionKind) -> bool:
-    """Whether a decision is the last one."""
+    """Return whether a decision ends the approval."""
     return decision in _FINAL_DECISIONS
 
 
 def check_use(row: Approval, action_hash: str, now: int, limits: Limits) -> UseCheck:
-    """Whether an approval can be used now for exactly this action: once, and not for ever."""
+    """Return whether an approval can be used now for exactly this action: once, and for a limited time."""
     if row.status is not ApprovalStatus.APPROVED or row.settled_at is None:
         return UseCheck.NOT_APPROVED
     if row.action_hash != action_hash:  # control: use-action-hash
@@ -160,7 +167,7 @@ def check_use(row: Approval, action_hash: str, now: int, limits: Limits) -> UseC
 
 
 def is_use_known(used_at: int | None, now: int, limits: Limits) -> bool:
-    """Whether what was done under a name, with an approval that was used then, is surely still known under it."""
+    """Return whether the effect of an earlier use under the same key is certainly still stored."""
     seconds = min(limits.approval_use_seconds, limits.delegation_key_hours * 3600)
     return used_at is not None and now < used_at + seconds * SECOND
 
@@ -169,39 +176,40 @@ def is_use_known(used_at: int | None, now: int, limits: Limits) -> bool:
 
 
 def expiry_time(seconds: int | None, now: int, limits: Limits) -> int:
-    """When an approval that is asked for now has expired."""
+    """Return when an approval that is requested now expires."""
     return now + min(seconds or limits.approval_seconds, limits.approval_most_seconds) * SECOND
 
 
 def is_expired(row: Approval, now: int) -> bool:
-    """Whether the time of an open approval is over: nobody's word counts any more, also if no timer has gone off."""
+    """Return whether an open approval has expired, even if its timer has not fired yet."""
     return bool(row.open) and now >= row.expires_at
 
 
 def next_check_at(row: Approval) -> int | None:
-    """When an approval is to be looked at next."""
+    """Return when an approval must be checked next."""
     if not row.open:
         return None
     return row.expires_at if row.level_at is None else min(row.level_at, row.expires_at)
 
 
-# -- what is asked -----------------------------------------------------------------------------------------------------
+# -- actions -----------------------------------------------------------------------------------------------------------
 
 
 def canonical_json(value: Any) -> str:
-    """A value as the one JSON text that all who hash it make: keys sorted, no blanks, escapes where they must be."""
+    """Encode a value as the JSON that all parties hash: sorted keys, no white space, only the required escapes."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 def action_hash(action: str, details: str) -> str:
-    """What a decision is bound to: the action and its details (canonical JSON)."""
+    """Hash what a decision is bound to: the action and its details (canonical JSON)."""
     whole = f'{{"action":{canonical_json(action)},"details":{details}}}'
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def action_matches(pattern: str, action: str) -> bool:
-    """Whether the name of an action fits a pattern, in which `*` is any text. Takes a time that grows with the product
-    of their lengths at most."""
+    """Return whether an action's name matches a pattern, in which `*` is any text.
+
+    Takes time at most proportional to the product of their lengths."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == action
@@ -220,8 +228,9 @@ def action_matches(pattern: str, action: str) -> bool:
 def matching_rule(
     rules: Iterable[ApprovalRule], action: str, cost: float | None, *, used_before: bool
 ) -> ApprovalRule | None:
-    """The first rule by which an action needs leave. A cost that nobody knows is above every bound; `used_before`: one
-    like it was approved and used."""
+    """Return the first rule by which an action needs an approval.
+
+    An unknown cost is above every bound. `used_before`: an action of this name was approved and used."""
     for rule in rules:
         is_cheap = rule.cost_above is not None and cost is not None and cost <= rule.cost_above
         if action_matches(rule.action, action) and not is_cheap and not (rule.first_time and used_before):
@@ -230,8 +239,10 @@ def matching_rule(
 
 
 def check_authority(grants: Iterable[AuthorityGrant], action: str, cost: float | None, now: str) -> AuthorityCheck:
-    """What the standing authority of a workspace says of an action. `now` and the times of grants: the same spelling of
-    RFC 3339 (`rfc3339`). A cost that nobody knows is covered only where no bound is set."""
+    """Check an action against the authority grants of a workspace.
+
+    `now` and the times of grants: RFC 3339 as `normalize_time` returns it. An unknown cost is covered only by a grant
+    without a bound."""
     found = AuthorityCheck.NO_GRANT
     for grant in grants:
         if not action_matches(grant.action, action):
@@ -245,12 +256,12 @@ def check_authority(grants: Iterable[AuthorityGrant], action: str, cost: float |
 
 
 def risk_notes(cost: float | None, *, used_before: bool) -> tuple[str, ...]:
-    """What speaks for a careful look, in words."""
+    """Return reasons for a careful decision."""
     return (*(("cost",) if cost else ()), *(() if used_before else ("first time",)))
 
 
 def rule_text(rule: ApprovalRule) -> str:
-    """A rule, as who decides reads it."""
+    """Render a rule for the approver."""
     above = "" if rule.cost_above is None else f" above a cost of {rule.cost_above:g}"
     first = " for the first time" if rule.first_time else ""
     note = f": {rule.note}" if rule.note else ""
@@ -258,7 +269,7 @@ def rule_text(rule: ApprovalRule) -> str:
 
 
 def normalize_time(text: str) -> str:
-    """A time in RFC 3339 in the one spelling that can be compared. Raises ValueError for what is none."""
+    """Return an RFC 3339 time in the one format that compares as text. Raises ValueError."""
     found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError(text)
@@ -266,21 +277,21 @@ def normalize_time(text: str) -> str:
 
 
 def tool_action(tool: str) -> str:
-    """How a call of one of the server's own tools is named as an action."""
+    """Return the action name of a call of one of the server's own tools."""
     return f"{TOOL_ACTION_PREFIX}{tool}"
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def render_table() -> str:
-    """The table as docs/approvals.md has it."""
-    heads = "| fact | " + " | ".join(f"`{status}`" for status in ApprovalStatus) + " |"
+    """Render the transition table for docs/approvals.md."""
+    header = "| fact | " + " | ".join(f"`{status}`" for status in ApprovalStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in ApprovalStatus)]) + " |"
         for trigger in ApprovalTrigger
     ]
-    return "\n".join((heads, "|---" * (len(ApprovalStatus) + 1) + "|", *rows))
+    return "\n".join((header, "|---" * (len(ApprovalStatus) + 1) + "|", *rows))
 
 
 def _cell(trigger: ApprovalTrigger, status: ApprovalStatus) -> str:

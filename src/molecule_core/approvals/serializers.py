@@ -1,4 +1,4 @@
-"""How an approval is shown: the same in answers, lists, events and snapshots, since it is made of its row alone."""
+"""Renders approvals from their rows alone, so responses, lists, events and snapshots are the same."""
 
 import msgspec
 from msgspec import Raw
@@ -9,7 +9,7 @@ from molecule_core.wire.schemas.approvals import ApprovalItem, CurrentApprover
 
 
 def to_item(row: Approval) -> ApprovalItem:
-    """An approval as clients read it."""
+    """Render an approval for clients."""
     return ApprovalItem(
         approval_id=row.id,
         workspace_id=row.workspace_id,

@@ -1,6 +1,6 @@
-"""What happens to messages about approvals, and to seats, is heard here, in the transaction in which it happens.
+"""Subscribers of domain events about approval messages and workspaces. They run in the transaction of the event.
 
-One method for each fact; `server/composition.py` registers them, docs/order.md prints them. Above: server/composition.py. Below: steps, rules.
+server/composition.py registers them; docs/order.md prints their order.
 """
 
 from collections.abc import Generator
@@ -20,16 +20,17 @@ from molecule_core.wire.schemas.approvals import Party
 
 
 class ApprovalSubscriber:
-    """Follows facts of messages, and of seats that are removed or moved."""
+    """Subscriber of answered questions, and of workspaces that are removed or moved."""
 
     def __init__(self, transitions: ApprovalTransitions, limits: Limits) -> None:
         self._transitions = transitions
         self._limits = limits
 
     def on_explained(self, org_id: str, event: ApprovalExplained) -> Generator[StepRequest, Any, Changes]:
-        """The requester has answered a question: it goes back to who asked, unless its time is over. What comes too
-        late changes nothing, even if another question is open by then. It reaches far: who is to decide is known once
-        it is read."""
+        """Record the requester's answer to a question and return the approval to the party that asked.
+
+        A late answer changes nothing, even if another question is open by then. An expired approval is closed. The
+        subscription is isolated, because the next approver is known only once the approval is read."""
         row = yield from load_approval(org_id, approval_id_of(event.message_id))
         if (
             row is None
@@ -38,7 +39,7 @@ class ApprovalSubscriber:
         ):
             return Changes()
         uow = self._transitions.unit_of_work(row)
-        # The command that answers has closed the question already.
+        # The answering command has closed the question already.
         uow.update(question_seq=None)
         if rules.is_expired(row, uow.now):
             yield from self._transitions.expire(uow)
@@ -49,11 +50,11 @@ class ApprovalSubscriber:
         return uow.to_changes(self._transitions.meter)
 
     def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
-        """Seats are removed: all that they have asked for or are to decide is looked at, and moves on by that."""
+        """Schedule an immediate check of every open approval that the removed workspaces requested or must decide."""
         return (yield from self._schedule_checks(org_id, event.ids, event.at))
 
     def on_workspaces_moved(self, org_id: str, event: WorkspacesMoved) -> Generator[StepRequest, Any, Changes]:
-        """Seats have others above them: what they have asked for is theirs to decide from now on."""
+        """Schedule an immediate check of the moved workspaces' approvals, whose approvers may be others now."""
         return (yield from self._schedule_checks(org_id, event.ids, event.at))
 
     def _schedule_checks(

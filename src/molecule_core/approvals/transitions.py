@@ -1,7 +1,4 @@
-"""Steps without decisions: what is written, told and sent when an approval moves, and when it ends.
-
-Above: hearing and the writer of this slice. Below: rules, items, letters; the rows that messages keep for approvals.
-"""
+"""Turns state transitions of approvals into writes, events and messages. Contains no decisions."""
 
 from collections.abc import Generator
 from functools import partial
@@ -30,8 +27,7 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter
 from molecule_core.messages.approval_messages import ApprovalMessage, ApprovalMessages
 from molecule_core.messages.obligations.model import MessageChanges
-from molecule_core.org.model import Workspace
-from molecule_core.org.model import WorkspaceStatus as Seat
+from molecule_core.org.model import Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Changes, JournalEvent, ReadQuery, StepRequest, WriteSet
 from molecule_core.store.journal import org_key
@@ -46,14 +42,15 @@ ANY_PERSON = Party(PartyKind.PERSON.value, "", "")
 
 
 def load_approval(org_id: str, approval_id: str) -> Generator[StepRequest, Any, Approval | None]:
-    """An approval as it stands."""
+    """Read an approval, or None."""
     rows = yield ReadQuery("approval", {"org_id": org_id, "id": approval_id})
     return Approval.from_row(rows[0]) if rows else None
 
 
 class ApprovalUnitOfWork:
-    """One change of an approval on its way: its row as it will be, and what is written and told beside it. `is_orphan`:
-    who asked is removed; so it is looked at at once still, whatever somebody has said of it meanwhile."""
+    """A change of an approval in progress: its new row, and the writes and events that belong to it.
+
+    `is_orphan`: the requester is removed, so the approval must be checked at once whatever else changes."""
 
     def __init__(self, row: Approval, now: int, *, is_new: bool = False, is_orphan: bool = False) -> None:
         self.row = row
@@ -66,30 +63,30 @@ class ApprovalUnitOfWork:
         self._notify: tuple[str, ...] = ()
 
     def update(self, **changes: Any) -> None:
-        """The row becomes this."""
+        """Change columns of the row."""
         self.row = replace(self.row, **changes)
 
     def add_history(self, what: str, by: Party, holder: Party | None = None, *, why: str = "", note: str = "") -> None:
-        """Something happened."""
+        """Append an entry to the history."""
         entry = ApprovalHistoryEntry(to_rfc3339(self.now), what, by, holder, why, note)
         self.update(path=_encode_json([*self.row.history, entry]))
 
     def add_policy(self, kind: str, text: str) -> None:
-        """Why it goes as it does."""
+        """Append a reason why the approval is handled as it is."""
         self.update(policy=_encode_json([*self.row.policies, PolicyReason(kind, text)]))
 
     def add_changes(self, changes: MessageChanges) -> None:
-        """What messages change with it."""
+        """Add changes of messages."""
         self._writes += changes.writes
         self._events += changes.events
         self._notify += changes.notify
 
     def write(self, *statements: Statement) -> None:
-        """And this."""
+        """Add statements."""
         self._writes += statements
 
     def emit(self, event: str, *workspace_ids: str | None) -> None:
-        """All who see it are told how it stands now: persons and the requester, and the workspaces `also`."""
+        """Emit the current state to persons, the requester and these workspaces, as a new `rev`."""
         self.update(rev=self.row.rev + 1, updated_at=self.now)
         payload = msgspec.json.encode(to_item(self.row))
         for each in dict.fromkeys((self.row.workspace_id, *workspace_ids)):
@@ -98,7 +95,7 @@ class ApprovalUnitOfWork:
                 self._events.append(JournalEvent(event, each, APPROVAL, self.row.id, self.row.rev, payload, self.now))
 
     def to_changes(self, meter: ApprovalMeter) -> Changes:
-        """All of it, as a follower adds it to a command."""
+        """Return everything as the changes of a subscriber."""
         due = rules.next_check_at(self.row)
         due = self.now if due is not None and self._is_orphan else due
         timer_write: Statement = (
@@ -111,13 +108,13 @@ class ApprovalUnitOfWork:
         return Changes([save_write, timer_write, *self._writes], self._events, notify, after_commit=after_commit)
 
     def to_write_set(self, meter: ApprovalMeter) -> WriteSet[Approval]:
-        """All of it, as a command."""
+        """Return everything as the write set of a command."""
         changes = self.to_changes(meter)
         return WriteSet(self.row, [*changes.writes], [*changes.events], changes.notify, changes.after_commit)
 
 
 class ApprovalTransitions:
-    """Moves approvals."""
+    """Transitions of approvals."""
 
     def __init__(
         self,
@@ -137,23 +134,23 @@ class ApprovalTransitions:
         self._limits = limits
 
     def unit_of_work(self, row: Approval, *, is_new: bool = False) -> ApprovalUnitOfWork:
-        """A change begins."""
+        """Begin a change of an approval."""
         is_orphan = self.active_workspace(row.workspace_id) is None
         return ApprovalUnitOfWork(row, self._clock.now(), is_new=is_new, is_orphan=is_orphan)
 
     def active_workspace(self, workspace_id: str | None) -> Workspace | None:
-        """A seat, if it is not removed."""
+        """Return a workspace, or None if it is unknown or removed."""
         workspace = None if workspace_id is None else self.org.workspace(workspace_id)
         return None if workspace is None or workspace.removed else workspace
 
     def approvers(self, row: Approval) -> list[Approver]:
-        """The workspaces above the requester as the tree is now, the nearest first."""
+        """Return the workspaces that are above the requester now, nearest first."""
         found, workspace, now = list[Approver](), self.org.workspace(row.workspace_id), to_rfc3339(self._clock.now())
         while workspace is not None and workspace.parent_id is not None:
             workspace = self.org.workspace(workspace.parent_id)
             if workspace is not None:
                 unreachable_reason = rules.UNREACHABLE_REASONS.get(
-                    Seat.REMOVED if workspace.removed else workspace.status, ""
+                    WorkspaceStatus.REMOVED if workspace.removed else workspace.status, ""
                 )
                 authority = rules.check_authority(
                     self._policy_cache.policies_of(workspace.id).grants, row.action, row.cost, now
@@ -163,11 +160,12 @@ class ApprovalTransitions:
                 )
         return found
 
-    # -- on the way ----------------------------------------------------------------------------------------------------
+    # -- escalation and questions --------------------------------------------------------------------------------------
 
     def escalate(self, uow: ApprovalUnitOfWork, event: str, why: str = "") -> Generator[StepRequest, Any, None]:
-        """The next one is asked: a workspace with its message, a person by being told; or one decides by its standing
-        authority. Whoever was asked before is not asked any more."""
+        """Ask the next approver by a message, or a person by the event, or approve by an approver's authority grants.
+
+        The previous approver's message is closed."""
         before = uow.row.holder_id
         yield from self.cancel_messages(uow, why or "somebody else is asked now")
         next_approver = rules.next_approver(self.approvers(uow.row), uow.row.asked_ids)
@@ -222,7 +220,7 @@ class ApprovalTransitions:
     def cancel_messages(
         self, uow: ApprovalUnitOfWork, why: str, *, by: str | None = None
     ) -> Generator[StepRequest, Any, None]:
-        """The holder's message is done with, and an open question too. `by`: the workspace that says so itself."""
+        """Close the approver's message and an open question. `by`: the workspace that caused this itself."""
         row = uow.row
         holder, requester = self.active_workspace(row.holder_id), self.active_workspace(row.workspace_id)
         if holder is not None and row.message_seq is not None:
@@ -244,7 +242,7 @@ class ApprovalTransitions:
         uow.update(message_seq=None, question_seq=None, asker=None)
 
     def ask_question(self, uow: ApprovalUnitOfWork, by: Party, note: str) -> Generator[StepRequest, Any, None]:
-        """Who is to decide wants to know more: the requester is asked, and no level's time runs meanwhile."""
+        """Send the approver's question to the requester; the level's deadline is suspended meanwhile."""
         row = uow.row
         holder = self.active_workspace(row.holder_id)
         if holder is not None and row.message_seq is not None and by.id == holder.id:
@@ -270,7 +268,7 @@ class ApprovalTransitions:
     def record_answer(
         self, uow: ApprovalUnitOfWork, by: Party, text: str, details: str | None
     ) -> Generator[StepRequest, Any, None]:
-        """The requester has said more, and perhaps wants something else now: it goes back to who asked."""
+        """Record the requester's answer, perhaps with new details, and ask the same approver again."""
         row = uow.row
         if details is not None:
             uow.update(proposed=details, edited=None, action_hash=rules.action_hash(row.action, details))
@@ -298,8 +296,10 @@ class ApprovalTransitions:
         note: str,
         notify_requester: bool = True,
     ) -> Generator[StepRequest, Any, None]:
-        """It is decided, has expired or is withdrawn. `told`: the requester gets a message, unless it has done so
-        itself; else it reads the answer to its own request. Those who had it before are told too, once."""
+        """Close an approval that is decided, expired or withdrawn.
+
+        `notify_requester`: send the decision to the requester, unless it caused it; not needed when the response to its
+        own request contains it. Workspaces that were asked earlier are notified once."""
         before, row = uow.row.holder_id, uow.row
         rule = rules.TRANSITIONS[trigger, row.status]
         if rule is None:
@@ -337,14 +337,14 @@ class ApprovalTransitions:
         uow.emit(rule.event, before)
 
     def expire(self, uow: ApprovalUnitOfWork) -> Generator[StepRequest, Any, None]:
-        """Its time is over."""
+        """Close an approval whose time is over."""
         uow.add_policy("deadline", "nobody has decided in time, which means no")
         yield from self.close(
             uow, ApprovalTrigger.EXPIRE, DecidedBy(CLOCK_PARTY.kind, CLOCK_PARTY.id, CLOCK_PARTY.name), note=""
         )
 
     def mark_used(self, uow: ApprovalUnitOfWork, by: Party) -> None:
-        """It is used up."""
+        """Mark an approval as used."""
         uow.update(used_at=uow.now)
         uow.add_history("used", by)
         uow.emit(rules.USED)

@@ -1,7 +1,6 @@
-"""The hand that changes approvals, whoever asks: each verb is one command.
+"""Writes approvals: request, decide, answer, withdraw, use, expire, set policies. Each method is one command.
 
-A command about an approval shares its group with nobody: decisions are rare, and each is made on what the one before
-has left. Above: the edges. Below: steps, rules; the rows of messages.
+Commands are exclusive: decisions are rare, and each must see what the previous one committed.
 """
 
 from collections.abc import Callable, Generator
@@ -54,8 +53,16 @@ from molecule_core.common.errors import (
 )
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
-from molecule_core.store.database import Command, JournalEvent, ReadQuery, RequestBatch, StepRequest, Store, WriteSet
-from molecule_core.store.database import CommandSteps as Deciding
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    JournalEvent,
+    ReadQuery,
+    RequestBatch,
+    StepRequest,
+    Store,
+    WriteSet,
+)
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import cancel_timer
 from molecule_core.wire.schemas.approvals import (
@@ -72,7 +79,7 @@ POLICIES_UPDATED = "APPROVAL_POLICIES_UPDATED"
 
 
 class ApprovalWriter:
-    """Asks for approvals, decides, uses."""
+    """Writer of approvals and policies."""
 
     def __init__(
         self,
@@ -92,17 +99,19 @@ class ApprovalWriter:
         self._ids = ids
         self._limits = limits
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     async def request(self, request: ApprovalRequest) -> ApprovalRequestResult:
-        """A workspace asks for leave. What is there already under the same key, or by the same rule for exactly the
-        same action, is the answer instead. Raises NotFound, WorkspaceRemoved, MessageIdReused, TooManyApprovals."""
+        """Request an approval.
+
+        Returns the existing one with the same key, or one that the same rule requested for exactly the same action.
+        Raises NotFound, WorkspaceRemoved, MessageIdReused, TooManyApprovals."""
         workspace = self._org.active_workspace(request.workspace_id)
         return await self._store.run(
             Command(workspace.org_id, (), partial(self._decide_request, request), exclusive=True)
         )
 
-    def _decide_request(self, request: ApprovalRequest) -> Deciding[ApprovalRequestResult]:
+    def _decide_request(self, request: ApprovalRequest) -> CommandSteps[ApprovalRequestResult]:
         workspace, now = self._org.active_workspace(request.workspace_id), self._clock.now()
         details = rules.canonical_json(request.details)
         action_hash = rules.action_hash(request.action, details)
@@ -110,8 +119,8 @@ class ApprovalWriter:
         known = yield from self._find_existing(request, workspace.org_id, action_hash, content, now)
         if known is not None:
             return WriteSet(ApprovalRequestResult(known, is_duplicate=True))
-        opened = (yield ReadQuery("approvals_open_of", {"workspace_id": workspace.id}))[0][0]
-        if opened >= self._limits.approvals_open:
+        open_count = (yield ReadQuery("approvals_open_of", {"workspace_id": workspace.id}))[0][0]
+        if open_count >= self._limits.approvals_open:
             raise TooManyApprovals(limit=self._limits.approvals_open)
         row = Approval(
             org_id=workspace.org_id,
@@ -186,14 +195,16 @@ class ApprovalWriter:
             return (yield from load_approval(org_id, keyed[0][1]))
         return Approval.from_row(same[0]) if same and request.source == "rule" else None
 
-    # -- deciding ------------------------------------------------------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------------------------------
 
     async def decide(self, row: Approval, decision_input: DecisionInput) -> Approval:
-        """Somebody decides. The same by the same again changes nothing. Raises NotFound, OwnApproval, AlreadyDecided,
-        ApprovalMovedOn, ApprovalChanged, NobodyAbove, TooManyQuestions."""
+        """Decide an approval; the same decision of the same party again changes nothing.
+
+        Raises NotFound, SelfApproval, AlreadyDecided, ApprovalReassigned, ApprovalChanged, NoHigherApprover,
+        TooManyQuestions."""
         return await self._run_command(row, partial(self._apply_decision, decision_input))
 
-    def _apply_decision(self, decision_input: DecisionInput, row: Approval) -> Deciding[Approval]:
+    def _apply_decision(self, decision_input: DecisionInput, row: Approval) -> CommandSteps[Approval]:
         decision, by = decision_input.request.decision, decision_input.by
         check = rules.check_decision(
             row.decision_state(is_above=self._is_holder_above(row)),
@@ -231,29 +242,29 @@ class ApprovalWriter:
         uow.add_history("edited", by)
 
     def _raise_for_check(self, row: Approval, check: DecisionCheck) -> None:
-        """Raises what a verdict means."""
-        shown = _plain_item(row)
+        """Raise the error of a failed check."""
+        item = _plain_item(row)
         if check is DecisionCheck.OWN_REQUEST:
             raise SelfApproval
         if check is DecisionCheck.NOT_ASKED:
             raise NotFound(what="approval")
         if check in (DecisionCheck.ALREADY_DECIDED, DecisionCheck.REPEATED):
-            raise AlreadyDecided(decided=_decision_text(row), approval=shown)
-        if check is DecisionCheck.MOVED_ON:
-            raise ApprovalReassigned(what="somebody else is asked now", approval=shown)
+            raise AlreadyDecided(decided=_decision_text(row), approval=item)
+        if check is DecisionCheck.REASSIGNED:
+            raise ApprovalReassigned(what="somebody else is asked now", approval=item)
         if check is DecisionCheck.QUESTION_OPEN:
-            raise ApprovalReassigned(what="a question about it is open; it can be approved or denied", approval=shown)
+            raise ApprovalReassigned(what="a question about it is open; it can be approved or denied", approval=item)
         if check is DecisionCheck.CHANGED:
-            raise ApprovalChanged(revision=row.revision, action_hash=row.action_hash, approval=shown)
+            raise ApprovalChanged(revision=row.revision, action_hash=row.action_hash, approval=item)
         if check is DecisionCheck.NO_HIGHER_APPROVER:
-            raise NoHigherApprover(approval=shown)
+            raise NoHigherApprover(approval=item)
 
     # -- the requester -------------------------------------------------------------------------------------------------
 
     async def answer_question(self, row: Approval, by: Party, text: str, details: dict[str, Any] | None) -> Approval:
-        """The requester answers a question. Raises NotFound, NothingAsked."""
+        """Answer a question as the requester. Raises NotFound, NoPendingQuestion."""
 
-        def decide(known: Approval) -> Deciding[Approval]:
+        def decide(known: Approval) -> CommandSteps[Approval]:
             if rules.TRANSITIONS[ApprovalTrigger.ANSWER, known.status] is None:
                 raise NoPendingQuestion(what=f"it is {known.status}", approval=_plain_item(known))
             uow = self._transitions.unit_of_work(known)
@@ -265,9 +276,9 @@ class ApprovalWriter:
         return await self._run_command(row, decide)
 
     async def withdraw(self, row: Approval, by: Party, note: str = "") -> Approval:
-        """It is not wanted any more. Again changes nothing. Raises NotFound, ApprovalEnded."""
+        """Withdraw an approval; a withdrawn one stays unchanged. Raises NotFound, ApprovalEnded."""
 
-        def decide(known: Approval) -> Deciding[Approval]:
+        def decide(known: Approval) -> CommandSteps[Approval]:
             if known.status is ApprovalStatus.WITHDRAWN:
                 return WriteSet(known)
             if known.status.is_ended:
@@ -281,25 +292,27 @@ class ApprovalWriter:
         return await self._run_command(row, decide)
 
     async def use(self, row: Approval, action_hash: str, key: str | None = None, *, is_new: bool = False) -> Approval:
-        """The requester is about to act: once, also if it says it twice under one `key`, unless that does not tell any
-        more what was done under it (`is_new`). Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+        """Use an approval for the action that the requester is about to take.
 
-        def decide(known: Approval) -> Deciding[Approval]:
+        Works once. Repeating it under the same `key` succeeds, unless the effect of the first use is not stored any
+        more (`is_new`). Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+
+        def decide(known: Approval) -> CommandSteps[Approval]:
             use = {"workspace_id": known.workspace_id, "key": key, "content_hash": action_hash}
             before = () if key is None or is_new else (yield ReadQuery("approval_use", use))
             now = self._clock.now()
             if before and rules.is_use_known(before[0][0], now, self._limits):
                 return WriteSet(known)
             found = rules.check_use(known, action_hash, now, self._limits)
-            shown = _plain_item(known)
+            item = _plain_item(known)
             if found is UseCheck.NOT_APPROVED:
-                raise NotApproved(why=f"it is {known.status}", approval=shown)
+                raise NotApproved(why=f"it is {known.status}", approval=item)
             if found is UseCheck.EXPIRED:
-                raise NotApproved(why="it was approved too long ago; ask anew", approval=shown)
+                raise NotApproved(why="it was approved too long ago; ask anew", approval=item)
             if found is UseCheck.CHANGED:
-                raise ApprovalChanged(revision=known.revision, action_hash=known.action_hash, approval=shown)
+                raise ApprovalChanged(revision=known.revision, action_hash=known.action_hash, approval=item)
             if found is UseCheck.USED:  # control: approval-used-check
-                raise ApprovalUsed(used_at=to_rfc3339(known.used_at or 0), approval=shown)
+                raise ApprovalUsed(used_at=to_rfc3339(known.used_at or 0), approval=item)
             uow = self._transitions.unit_of_work(known)
             if key is not None:
                 uow.write(("keep_approval_use", {**use, "approval_id": known.id}))
@@ -309,19 +322,18 @@ class ApprovalWriter:
         return await self._run_command(row, decide)
 
     async def was_used_for(self, workspace_id: str, key: str, action_hash: str) -> bool:
-        """Whether a workspace has used an approval for exactly this under this name, and lately: its repetition does
-        nothing more."""
+        """Return whether an approval was recently used for exactly this under this key: repeating it has no effect."""
         query = {"workspace_id": workspace_id, "key": key, "content_hash": action_hash}
         rows = await self._store.rows("approval_use", query)
         return bool(rows) and rules.is_use_known(rows[0][0], self._clock.now(), self._limits)
 
-    # -- time ----------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     async def on_due(self, key: str) -> None:
-        """An approval may have expired, a level's time may be over, or a seat may be gone; a timer has gone off."""
+        """Handle a due timer: an approval expired, an approver's time is over, or a workspace was removed or moved."""
         org_id, _, approval_id = key.partition("/")
 
-        def decide() -> Deciding[None]:
+        def decide() -> CommandSteps[None]:
             row = yield from load_approval(org_id, approval_id)
             if row is None or not row.open:
                 return WriteSet(None, [cancel_timer(APPROVAL, key)])
@@ -352,10 +364,10 @@ class ApprovalWriter:
                 yield from self._transitions.escalate(uow, rules.ESCALATED, "its time is over")
 
     def _is_holder_above(self, row: Approval) -> bool:
-        """Whether whose turn it is stands above the requester, as the tree is now."""
+        """Return whether the current approver is above the requester in the org tree now."""
         return row.holder_id in [each.id for each in self._transitions.approvers(row)]
 
-    # -- what is set ---------------------------------------------------------------------------------------------------
+    # -- policies ------------------------------------------------------------------------------------------------------
 
     async def set_policies(
         self,
@@ -365,11 +377,10 @@ class ApprovalWriter:
         approval_rules: list[ApprovalRule] | None = None,
         grants: list[AuthorityGrant] | None = None,
     ) -> Policies:
-        """What a workspace needs leave for, or decides by itself, is set from now on; None: as it is. Raises NotFound,
-        WorkspaceRemoved."""
+        """Set the rules and grants of a workspace; None leaves them unchanged. Raises NotFound, WorkspaceRemoved."""
         workspace = self._org.active_workspace(workspace_id)
 
-        def decide() -> Deciding[Policies]:
+        def decide() -> CommandSteps[Policies]:
             yield from ()
             before = self._policy_cache.policies_of(workspace.id)
             after = Policies(
@@ -393,15 +404,17 @@ class ApprovalWriter:
 
         return await self._store.run(Command(workspace.org_id, (), decide, exclusive=True))
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------------
 
-    async def _run_command(self, row: Approval, decide: Callable[[Approval], Deciding[Approval]]) -> Approval:
-        """One command about an approval, as it stands then. If its time is over, that comes first: the timer may be
-        late, and whoever acts meanwhile must find what it would have left."""
+    async def _run_command(self, row: Approval, decide: Callable[[Approval], CommandSteps[Approval]]) -> Approval:
+        """Run a command on the current row of an approval.
 
-        def command_steps() -> Deciding[Approval]:
+        An expired one is closed first: its timer may be late, and the command must find what the timer would have left.
+        """
+
+        def command_steps() -> CommandSteps[Approval]:
             known = yield from load_approval(row.org_id, row.id)  # control: decision-reads-again
-            if known is None:  # retention has taken it
+            if known is None:  # deleted by retention
                 raise NotFound(what="approval")
             if rules.is_expired(known, self._clock.now()):
                 return (yield from self._decide_expired(known, decide))
@@ -409,13 +422,15 @@ class ApprovalWriter:
 
         return await self._store.run(Command(row.org_id, (), command_steps, exclusive=True))
 
-    def _decide_expired(self, row: Approval, decide: Callable[[Approval], Deciding[Approval]]) -> Deciding[Approval]:
-        """It expires, and who wanted something of it hears what it would of one that has expired before."""
+    def _decide_expired(
+        self, row: Approval, decide: Callable[[Approval], CommandSteps[Approval]]
+    ) -> CommandSteps[Approval]:
+        """Close an expired approval, and reject the command as for one that had expired before."""
         uow = self._transitions.unit_of_work(row)
         yield from self._transitions.expire(uow)
         written = uow.to_write_set(self._transitions.meter)
         try:
-            yield from decide(uow.row)  # nothing that has expired changes any more
+            yield from decide(uow.row)  # nothing changes an expired approval
         except MoleculeError as error:
             written.error = error
         return written

@@ -1,1 +1,4 @@
-"""The one HTTP client of the public API. Above: agent, demo, command line, tests. Below: wire, ground, the network."""
+"""HTTP client of the public API, and what is built on it: tools, org files, host configuration.
+
+Called by agent, demo and cli; calls tools (runners), wire and common.
+"""

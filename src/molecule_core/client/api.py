@@ -1,4 +1,4 @@
-"""A caller of the public API: one server, at most one credential."""
+"""HTTP client of the public API: one server, at most one credential."""
 
 from collections.abc import AsyncIterator
 from types import TracebackType
@@ -7,24 +7,25 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-# Longer than the longest long-poll, so that a silent answer is the server's doing and not ours.
+# Longer than the longest long-poll, so that a timeout means that the server does not respond.
 _TIMEOUT_SECONDS = 60.0
 _SSE_DATA_PREFIX = "data: "
-# Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
+# Shorter than the server's idle timeout (75 s), so that the server does not close a connection during a request.
 _KEEPALIVE_SECONDS = 30.0
-# Too slow (which says: again), at a server that does not serve this name (now), too early, too much at once.
+# Timeout, misdirected request, too early, too many requests.
 _TRANSIENT_STATUSES = (408, 421, 425, 429)
-# An address that is none, though it looked like one, is a server that is not there.
+# An invalid address is handled as an unreachable server.
 _CONNECTION_ERRORS = (httpx2.TransportError, httpx2.InvalidURL)
-# Of an address that others chose as much as a person needs to know the place again.
+# A redirect's url is chosen by others: shorten it to what a person needs to recognise it.
 _MAX_URL_LENGTH = 200
 _ADDRESS_OPTIONS = "PLATFORM_URL, --server or --url"
 T = TypeVar("T")
 
 
 class ApiError(Exception):
-    """The server refused, or whoever stands before it sends callers elsewhere or shows them a page. `status` is HTTP's,
-    `problem` the whole answer, `code` its short name."""
+    """The server rejected the request, or a proxy answered with a redirect or a page.
+
+    `status` is the HTTP status, `problem` the whole response, `code` the error code."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         self.status = status
@@ -33,41 +34,44 @@ class ApiError(Exception):
 
     @property
     def code(self) -> str:
-        """The short name of the refusal, as docs/errors.md lists it; empty if there is none."""
+        """Return the error code, as listed in docs/errors.md; empty if there is none."""
         return str(self.problem.get("code", ""))
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same may be taken another time: what was too much at once, too slow, too early or meant for
-        another server, trouble of the server's own, and a redirect or a page, which are no word of the server on what
-        was asked."""
+        """Return whether the request may succeed later.
+
+        True for rate limits, timeouts, misdirected requests, server errors, and for redirects and pages, which do not
+        come from the server itself."""
         return self.status in _TRANSIENT_STATUSES or not httpx2.codes.is_client_error(self.status)
 
 
 class NoAnswerError(Exception):
-    """The server could not be reached, or hung up, or what came is no answer to what was asked. Whether it did that is
-    not known: ask again with the same messageId, which makes it safe."""
+    """No usable response: unreachable, disconnected, or not what was requested.
+
+    Whether the request was processed is unknown: repeat it with the same messageId, which is safe."""
 
 
 class ConnectionPool:
-    """Connections to one server, which callers with different credentials may share."""
+    """Connections to one server, which clients with different credentials may share."""
 
     def __init__(self, url: str, *, seconds: float = _TIMEOUT_SECONDS) -> None:
-        # A proxy that the environment names is for the world outside, not for an agent's own server.
-        # A TLS context with all its certificates costs 30 ms, which an http address need not pay.
+        # A proxy from the environment is for the outside network, not for an agent's own server. A TLS context with its
+        # certificates costs 30 ms, which an http address does not need.
         tls = url.startswith("https:")
-        # As many as are asked for: an agent of a hundred workspaces holds a long-poll for each.
+        # Unlimited: an agent of a hundred workspaces has a long-poll for each.
         most = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEPALIVE_SECONDS)
         self.http = httpx2.AsyncClient(timeout=seconds, trust_env=False, verify=tls, limits=most)
 
     async def close(self) -> None:
-        """Lets go of all of them."""
+        """Close all connections."""
         await self.http.aclose()
 
 
 class ApiClient:
-    """Speaks JSON over HTTP to one server. An async context manager; connections are kept between calls. Those that it
-    was given are for whoever gave them to close."""
+    """Client for JSON over HTTP to one server. An async context manager; connections are kept between calls.
+
+    `connections`: a shared pool, which its owner closes."""
 
     def __init__(
         self,
@@ -94,16 +98,16 @@ class ApiClient:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of all connections of its own."""
+        """Close the client's own connections."""
         if self._own_pool is not None:
             await self._own_pool.close()
 
     async def get(self, path: str, **query: Any) -> Any:
-        """What a path answers. Raises ApiError, NoAnswer."""
+        """Make a GET request. Raises ApiError, NoAnswerError."""
         return await self.call("GET", path, query=query)
 
     async def post(self, path: str, body: Any = None, **query: Any) -> Any:
-        """What a path answers to a body. Raises ApiError, NoAnswer."""
+        """Make a POST request. Raises ApiError, NoAnswerError."""
         return await self.call("POST", path, body=body, query=query)
 
     async def call(
@@ -115,27 +119,26 @@ class ApiClient:
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """One request; query fields that are None are left out. Raises ApiError, NoAnswer."""
+        """Make a request; query fields that are None are left out. Raises ApiError, NoAnswerError."""
         fields = {name: value for name, value in (query or {}).items() if value is not None}
         content = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         try:
-            answer = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
+            response = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
         except _CONNECTION_ERRORS as error:
             raise NoAnswerError(str(error) or type(error).__name__) from error
-        if not answer.is_success:
-            raise ApiError(answer.status_code, _error_body(answer))
-        return _decode_body(answer)
+        if not response.is_success:
+            raise ApiError(response.status_code, _error_body(response))
+        return _decode_body(response)
 
     async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
-        """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
-        NoAnswer."""
+        """Yield live frames, the greeting first, until the server ends the stream. Raises ApiError, NoAnswerError."""
         try:
-            async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as answer:
-                if not answer.is_success:
-                    await answer.aread()
-                    raise ApiError(answer.status_code, _error_body(answer))
-                async for line in answer.aiter_lines():
+            async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiError(response.status_code, _error_body(response))
+                async for line in response.aiter_lines():
                     if line.startswith(_SSE_DATA_PREFIX):
                         yield msgspec.json.decode(line[len(_SSE_DATA_PREFIX) :])
         except _CONNECTION_ERRORS as error:
@@ -146,7 +149,7 @@ class ApiClient:
     async def send(
         self, workspace_id: str, text: str, *, message_id: str | None = None, intent: str = "request"
     ) -> Any:
-        """A message to a workspace; returns the receipt. Raises ApiError, NoAnswer."""
+        """Send a message to a workspace; return the receipt. Raises ApiError, NoAnswerError."""
         message: dict[str, Any] = {"role": "user", "parts": [{"kind": "text", "text": text}]}
         message["metadata"] = {"intent": intent}
         if message_id is not None:
@@ -157,69 +160,71 @@ class ApiClient:
     async def claim(
         self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100, include: str | None = None
     ) -> list[dict[str, Any]]:
-        """Takes messages out of one's inbox; waits for a first one. Each must be acknowledged within the lease. Raises
-        ApiError, NoAnswer."""
+        """Claim messages of an inbox; waits for the first one. Each must be acknowledged within the lease.
+
+        Raises ApiError, NoAnswerError."""
         path = f"/workspaces/{workspace_id}/activity"
         rows = await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
-        # It has not waited either: who took something else for an empty inbox would ask for ever.
+        # A wrong response comes without waiting: treated as an empty inbox it would be polled in a tight loop.
         return [row for row in expect_type(rows, list) if isinstance(row, dict)]
 
     async def ack(self, workspace_id: str, row: dict[str, Any]) -> Any:
-        """Says that a claimed message is handled."""
+        """Acknowledge a claimed message."""
         handled = {"activity_id": row["id"], "attempt": row["attempt"]}
         return await self.post(f"/workspaces/{workspace_id}/activity/ack", handled)
 
 
 def expect_type(value: Any, kind: type[T]) -> T:
-    """What an answer must be for what was asked to be done. Raises NoAnswer if it is something else: a page of a proxy
-    says 200 too."""
+    """Check the type of a response. Raises NoAnswerError: a proxy's page may have status 200 too."""
     if not isinstance(value, kind):
         raise NoAnswerError("what answers there is no Molecule server, or one of another version")
     return value
 
 
-def expect_member(answer: Any, name: str, kind: type[T]) -> T:
-    """The same of a member that the answer must have."""
-    return expect_type(expect_type(answer, dict).get(name), kind)
+def expect_member(response: Any, name: str, kind: type[T]) -> T:
+    """Check the type of a response's member. Raises NoAnswerError."""
+    return expect_type(expect_type(response, dict).get(name), kind)
 
 
-def _decode_body(answer: httpx2.Response) -> Any:
-    """What a server has answered. Nothing is an answer too; a page is none, whatever its status. Raises ApiError."""
-    if not answer.content:
+def _decode_body(response: httpx2.Response) -> Any:
+    """Decode a response; an empty one is valid. Raises ApiError if it is not JSON, whatever its status."""
+    if not response.content:
         return ""
     try:
-        return msgspec.json.decode(answer.content)
+        return msgspec.json.decode(response.content)
     except msgspec.DecodeError:
         detail = "is no Molecule server, or has none behind it now"
-        raise ApiError(answer.status_code, {"error": _wrong_server_text(answer, detail)}) from None
+        raise ApiError(response.status_code, {"error": _wrong_server_text(response, detail)}) from None
 
 
-def _error_body(answer: httpx2.Response) -> dict[str, Any]:
-    if not answer.is_error:
-        return {"error": _redirect_text(answer)}
-    value = _decode_or_text(answer)
+def _error_body(response: httpx2.Response) -> dict[str, Any]:
+    if not response.is_error:
+        return {"error": _redirect_text(response)}
+    value = _decode_or_text(response)
     return value if isinstance(value, dict) else {"error": str(value)}
 
 
-def _decode_or_text(answer: httpx2.Response) -> Any:
+def _decode_or_text(response: httpx2.Response) -> Any:
     try:
-        return msgspec.json.decode(answer.content)
+        return msgspec.json.decode(response.content)
     except msgspec.DecodeError:
-        return answer.text[:500]
+        return response.text[:500]
 
 
-def _redirect_text(answer: httpx2.Response) -> str:
-    """Where a redirect leads, without what it may hold of secrets. It is not followed: the token is for one server."""
+def _redirect_text(response: httpx2.Response) -> str:
+    """Describe a redirect, without the parts of its url that may hold secrets.
+
+    Redirects are not followed: the token is for one server."""
     try:
-        to = answer.url.join(answer.headers["location"])
+        to = response.url.join(response.headers["location"])
         path = to.raw_path.partition(b"?")[0].decode()
         location = f"{to.scheme}://{to.netloc.decode()}{path}"[:_MAX_URL_LENGTH]
         detail = f"does not answer but leads to {location}, which is not followed"
     except (KeyError, httpx2.InvalidURL):
         detail = "gives no answer of a Molecule server"
-    return _wrong_server_text(answer, detail)
+    return _wrong_server_text(response, detail)
 
 
-def _wrong_server_text(answer: httpx2.Response, detail: str) -> str:
-    here = f"{answer.url.scheme}://{answer.url.netloc.decode()}"
+def _wrong_server_text(response: httpx2.Response, detail: str) -> str:
+    here = f"{response.url.scheme}://{response.url.netloc.decode()}"
     return f"{here} {detail}. Set the server's address ({_ADDRESS_OPTIONS}) to where it answers itself"

@@ -1,6 +1,6 @@
-"""The mail of several seats by plain claims, for callers without an inbox of their own.
+"""Receives messages of several workspaces by plain claims, for callers without a mailbox of their own.
 
-Above: calling. Below: whoever makes the requests, and the walks of `tools/runners/message_tools.py`.
+Called by `tool_runner.py`; calls `tools/runners/message_tools.py`.
 """
 
 import asyncio
@@ -26,8 +26,10 @@ class ActingWorkspace(Struct, frozen=True):
 
 
 class MessageClaims:
-    """Takes messages, the next one of any seat. A question that is under way is not cut off when another seat was
-    faster: the server may have handed a message to it already, so what it brings is kept for the next call."""
+    """Claims the next message of any workspace.
+
+    A poll in progress is not cancelled when another workspace was faster: the server may already have delivered a
+    message to it, so its result is kept for the next call."""
 
     def __init__(self, workspaces: Sequence[ActingWorkspace], *, clock: Clock, lease: int) -> None:
         self._workspaces = workspaces
@@ -35,18 +37,19 @@ class MessageClaims:
         self._lease = lease
         self._polls: PollTasks = {}
         self._claimed: dict[str, InboxMessage] = {}
-        """Taken and not given on, by id, in the order in which they came."""
+        """Claimed and not returned yet, by id, oldest first."""
 
     @property
     def waiting_count(self) -> int:
-        """How many messages were taken beyond those that were asked for."""
+        """Return the number of messages that were claimed in advance."""
         return len(self._claimed)
 
     async def next_message(
         self, seconds: float, progress: message_tools.ProgressCallback | None
     ) -> InboxMessage | None:
-        """The next message; None if none comes within so many seconds. A seat whose server refuses or is away holds up
-        no other one. Raises ToolError if all do."""
+        """Return the next message, or None after `seconds`.
+
+        A workspace whose server fails does not delay the others. Raises ToolError if all fail."""
         started_at = self._clock.monotonic()
         failed: dict[str, ToolError] = {}
         self._collect_finished(failed)
@@ -60,7 +63,7 @@ class MessageClaims:
         return self._claimed.pop(next(iter(self._claimed))) if self._claimed else None
 
     async def _claim_ready(self, failed: dict[str, ToolError]) -> None:
-        """What is there already, one seat after the other, so that no more is taken than is asked for."""
+        """Claim waiting messages, one workspace after the other, so that no more are claimed than needed."""
         for workspace in self._workspaces:
             if not self._claimed and workspace.id not in self._polls:
                 try:
@@ -80,7 +83,7 @@ class MessageClaims:
         )
 
     def _collect_finished(self, failed: dict[str, ToolError]) -> None:
-        """What the questions that have ended brought."""
+        """Store the results of finished polls."""
         for workspace_id in [each for each, poll in self._polls.items() if poll.done()]:
             try:
                 self._store_claimed(self._polls.pop(workspace_id).result())
@@ -97,7 +100,7 @@ class MessageClaims:
             self._claimed[message.activity_id] = message
 
     async def close(self) -> None:
-        """Ends all questions; what was taken and given to nobody goes back, so that it comes again at once."""
+        """Cancel all polls and release unreturned messages, so that they are delivered again at once."""
         polls = list(self._polls.values())
         for poll in polls:
             poll.cancel()
@@ -116,4 +119,4 @@ class MessageClaims:
                 "POST", f"/workspaces/{workspace.id}/activity/release", body={"claims": claims}
             )
         except ToolError:
-            return  # their leases end by themselves
+            return  # their leases expire anyway

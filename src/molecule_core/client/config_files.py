@@ -1,7 +1,7 @@
-"""Configuration files of hosts on this machine: where they are, how one is changed, and how that is taken back.
+"""Configuration files of MCP hosts on this machine: where they are, how to edit them, how to undo edits.
 
-Above: cli. Below: host_config (what the text becomes), the disk. A file is replaced whole or not at all, keeps its
-mode, and has a copy of what it was beside it; the book in our own folder says which copy belongs to which change.
+A file is replaced atomically, keeps its mode, and is copied beside itself first. `applied.json` in our own folder lists
+the edits and their copies. Called by cli; calls host_config_edit.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ _PRIVATE_MODE = 0o600
 PROJECT_SCOPE, USER_SCOPE = "project", "user"
 
 Edit = Callable[[str], str]
-"""A configuration's text as it is to be. Raises what `NOT_READ` holds."""
+"""Returns the new text of a configuration. Raises EDIT_ERRORS."""
 
 
 def config_file(host: Host, environ: Mapping[str, str], home: Path, folder: Path, scope: str) -> Path:
-    """Where a host keeps its configuration: for this project (`folder`) if it can, else for the person."""
+    """Return the path of a host's configuration, in the project (`folder`) if the host supports it, else the user's."""
     match host.name:
         case "claude-code":
             own = _folder_of(environ, "CLAUDE_CONFIG_DIR", home)
@@ -43,19 +43,21 @@ def config_file(host: Host, environ: Mapping[str, str], home: Path, folder: Path
 
 
 def settings_file(environ: Mapping[str, str], home: Path, folder: Path, scope: str) -> Path:
-    """Where Claude Code keeps its hooks; those of a project in the file that is not shared."""
+    """Return the path of Claude Code's settings with hooks; in a project the file that is not shared."""
     if scope == USER_SCOPE:
         return _folder_of(environ, "CLAUDE_CONFIG_DIR", home / ".claude") / "settings.json"
     return folder / ".claude" / "settings.local.json"
 
 
-def _folder_of(environ: Mapping[str, str], variable: str, usual: Path) -> Path:
-    return Path(environ[variable]).expanduser() if environ.get(variable) else usual
+def _folder_of(environ: Mapping[str, str], variable: str, default: Path) -> Path:
+    return Path(environ[variable]).expanduser() if environ.get(variable) else default
 
 
 class AppliedEdit(Struct, frozen=True):
-    """One change of a file. `backup`: the copy of what it was, None if it was not there; `after`: what it became, as a
-    hash; `made`: folders that it needed. Changes of one command share `at`."""
+    """One edit of a file. Edits of one command share `at`.
+
+    `backup`: the copy of the old file, None if there was none; `after`: hash of the new content; `made`: folders that
+    were created for it."""
 
     at: str
     host: str
@@ -70,22 +72,23 @@ class AppliedEdit(Struct, frozen=True):
 
 
 class UndoResult(Struct, frozen=True):
-    """What became of a change that was taken back. `exact`: the file is byte for byte what it was before; else
-    somebody else had changed it since, and only what was ours is gone."""
+    """Result of undoing an edit.
+
+    `exact`: the file is byte for byte as before; else it was changed since, and only our part was removed."""
 
     applied: AppliedEdit
     exact: bool
 
 
 class HostConfigFiles:
-    """Changes files of hosts, and takes it back. `folder` is our own: the book and the tokens live there."""
+    """Edits configuration files and undoes the edits. `folder` is our own, with the list of edits and the tokens."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
 
     def ensure_folder(self) -> None:
-        """The folder, for its owner alone. Raises CommandFailed."""
+        """Create our folder, for its owner only. Raises CommandFailed."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -94,20 +97,20 @@ class HostConfigFiles:
     # -- tokens --------------------------------------------------------------------------------------------------------
 
     def token_file(self, host: str, workspace_id: str) -> Path:
-        """Where the token of a host's seat is kept."""
+        """Return the path of the token of a host's workspace."""
         return self._folder / f"{workspace_id}.{host}.token"
 
     def save_token(self, file: Path, token: str) -> None:
-        """Keeps a token, readable for its owner alone. Raises CommandFailed."""
+        """Store a token, readable for its owner only. Raises CommandFailed."""
         self.ensure_folder()
         _write_atomically(file, f"{token}\n".encode(), _PRIVATE_MODE)
 
     def read_token(self, file: Path) -> str:
-        """The token that a file holds; empty if there is none."""
+        """Return the token in a file; empty if there is none."""
         return (_read_bytes(file) or b"").decode("ascii", "ignore").strip()
 
     def workspaces_in(self, host: Host, file: Path) -> list[dict[str, Any]]:
-        """The seats that a host's file carries already; none if it cannot be read."""
+        """Return the workspaces in a host's configuration; none if it cannot be read."""
         try:
             return configured_workspaces(host, (_read_bytes(file) or b"").decode("utf-8"))
         except (UnicodeDecodeError, *EDIT_ERRORS):
@@ -116,7 +119,9 @@ class HostConfigFiles:
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def edited_content(self, file: Path, edit: Edit) -> bytes | None:
-        """What a file would become; None: it is so already. Nothing is written. Raises CommandFailed."""
+        """Return the content that an edit would produce; None if nothing would change.
+
+        Writes nothing. Raises CommandFailed."""
         old = _read_bytes(file)
         try:
             new = edit((old or b"").decode("utf-8")).encode()
@@ -129,13 +134,13 @@ class HostConfigFiles:
     def apply_edits(
         self, edits: Mapping[str, tuple[Path, Edit]], host: str, about: tuple[str, str, str | None]
     ) -> list[AppliedEdit]:
-        """Changes files, each under the name of what is changed in it; those that are so already stay untouched.
+        """Edit files, each under the name of what is edited; unchanged files are not written.
 
-        `about`: the workspace, its token's file, the token's id. Raises CommandFailed."""
+        `about`: workspace id, token file, token id. Raises CommandFailed."""
         self.ensure_folder()
         at, done = to_rfc3339(self._clock.now()), []
         for what, (named, edit) in edits.items():
-            file = Path(os.path.realpath(named))  # a link of somebody's dotfiles stays one
+            file = Path(os.path.realpath(named))  # keep a symlink, e.g. of a dotfiles repository
             new = self.edited_content(file, edit)
             if new is not None:
                 done.append(
@@ -156,7 +161,7 @@ class HostConfigFiles:
                 backup = file.with_name(f"{file.name}.before-molecule-{stamp}")
                 _write_atomically(backup, old, mode)
             applied = msgspec.structs.replace(planned, backup=None if backup is None else str(backup), made=made)
-            # The book comes first: a crash behind this line leaves a change that is known and not made.
+            # List the edit first: a crash after this line leaves a known edit that was not made.
             self._save_edits([*self.load_edits(), applied])
             if _read_bytes(file) != old:
                 raise CommandFailed(reason=f"{file} is being changed by somebody else; run it again")
@@ -168,20 +173,21 @@ class HostConfigFiles:
     # -- the way back --------------------------------------------------------------------------------------------------
 
     def last_edits(self, host: str, files: list[Path]) -> list[AppliedEdit]:
-        """The last change of one of these files for a host, with all that was changed by the same command."""
+        """Return the last edit of these files for a host, with all edits of the same command."""
         names = {os.path.realpath(file) for file in files}
         own = [each for each in self.load_edits() if each.host == host and each.file in names]
         return [each for each in own if each.at == own[-1].at]
 
-    def undo_edit(self, change: AppliedEdit, take_out: Edit) -> UndoResult:
-        """Puts a file back as it was. Where somebody changed it since, `take_out` takes only ours out of it. A token
-        that no other change needs goes too. Raises CommandFailed."""
+    def undo_edit(self, change: AppliedEdit, remove_own: Edit) -> UndoResult:
+        """Restore a file. If it was changed since, `take_out` removes only our part.
+
+        A token that no other edit needs is deleted too. Raises CommandFailed."""
         file, now = Path(change.file), _read_bytes(Path(change.file))
         before = None if change.backup is None else _read_bytes(Path(change.backup))
         exact = now is None or _sha256(now) == change.after or now == before
         try:
             if not exact:
-                remaining = self.edited_content(file, take_out)
+                remaining = self.edited_content(file, remove_own)
                 if remaining is not None:
                     _write_atomically(file, remaining, stat.S_IMODE(file.stat().st_mode))
             elif change.backup is None:
@@ -204,7 +210,7 @@ class HostConfigFiles:
     # -- the book ------------------------------------------------------------------------------------------------------
 
     def load_edits(self) -> list[AppliedEdit]:
-        """All changes that can be taken back, oldest first. Raises CommandFailed."""
+        """Return all edits that can be undone, oldest first. Raises CommandFailed."""
         path = self._folder / EDITS_FILE
         try:
             return msgspec.json.decode(path.read_bytes(), type=list[AppliedEdit])
@@ -226,7 +232,7 @@ class HostConfigFiles:
 
 
 def _read_bytes(file: Path) -> bytes | None:
-    """The bytes of a file; None if there is none. Raises CommandFailed."""
+    """Return the bytes of a file; None if it does not exist. Raises CommandFailed."""
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -236,7 +242,7 @@ def _read_bytes(file: Path) -> bytes | None:
 
 
 def _write_atomically(file: Path, content: bytes, mode: int | None) -> None:
-    """The whole new content or the old one, whatever happens. `mode` None: as new files are here."""
+    """Replace a file atomically. `mode` None: the default of new files."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
     unfinished.unlink(missing_ok=True)
     handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else _PRIVATE_MODE)
@@ -258,7 +264,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _missing_folders(folder: Path) -> list[Path]:
-    """The folders that are not there yet, the innermost first."""
+    """Return the folders that do not exist, innermost first."""
     return [each for each in (folder, *folder.parents) if not each.exists()]
 
 

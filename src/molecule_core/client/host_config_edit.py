@@ -1,6 +1,7 @@
-"""Our entry in a host's configuration, among whatever else stands there: a text in, a text out. Pure.
+"""Edits our entry in a host's configuration text and keeps everything else. Pure.
 
-Above: client/config_files.py, cli. Below: tools/host_config.py (what is to be said), jsonc and toml_text (how it is written).
+Called by cli through client/config_files.py; calls tools/host_config.py (the entry) and the text editors jsonc_edit and
+toml_edit.
 """
 
 import shlex
@@ -22,11 +23,11 @@ from molecule_core.tools.host_config import (
 )
 
 EDIT_ERRORS = (JsonEditError, TomlEditError)
-"""What is raised where a text cannot be edited; it is then left alone."""
+"""Raised if a text cannot be edited; it then stays unchanged."""
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
 HOOK_COMMAND = "inbox-hook"
 _HOOK_SECONDS = 10
-# What a person may have set otherwise than we would, and then means.
+# Members that a person may have set deliberately.
 _PRESERVED_MEMBERS = ("alwaysLoad", "default_tools_approval_mode", "required", "startup_timeout_sec")
 _ABSENT = object()
 
@@ -36,9 +37,9 @@ def _editor(language: str) -> ModuleType:
 
 
 def add_workspace(host: Host, text: str, command: Sequence[str], workspace: HostWorkspace) -> str:
-    """The configuration with a seat in our entry, beside those that it holds already. Said twice it is said once.
+    """Add a workspace to our entry, or replace it there.
 
-    Raises NotJson, NotToml."""
+    Raises JsonEditError, TomlEditError."""
     existing = _value_at(_editor(host.language).value_of(text), host.entry_path)
     wanted = server_entry(
         host, command, [*_other_workspaces(host, existing, workspace.workspace_id), workspace_entry(workspace)]
@@ -47,7 +48,7 @@ def add_workspace(host: Host, text: str, command: Sequence[str], workspace: Host
 
 
 def remove_workspace(host: Host, text: str, command: Sequence[str], workspace_id: str) -> str:
-    """The configuration without a seat; the entry goes with its last one. Raises NotJson, NotToml."""
+    """Remove a workspace; the entry is removed with its last one. Raises JsonEditError, TomlEditError."""
     existing = _value_at(_editor(host.language).value_of(text), host.entry_path)
     if not isinstance(existing, dict):
         return text
@@ -58,7 +59,7 @@ def remove_workspace(host: Host, text: str, command: Sequence[str], workspace_id
 
 
 def configured_workspaces(host: Host, text: str) -> list[dict[str, Any]]:
-    """The seats that a host's configuration carries. Raises NotJson, NotToml."""
+    """Return the workspaces of a host's configuration. Raises JsonEditError, TomlEditError."""
     existing = _value_at(_editor(host.language).value_of(text), host.entry_path)
     current = existing.get(environment_member(host)) if isinstance(existing, dict) else None
     return workspace_entries(current) if isinstance(current, dict) else []
@@ -72,7 +73,7 @@ def _other_workspaces(host: Host, existing: object, workspace_id: str) -> list[d
 
 
 def _set_entry(host: Host, text: str, existing: object, wanted: Mapping[str, Any]) -> str:
-    """Member by member, so that comments and what a person added to the entry stay."""
+    """Set members one by one, so that comments and a person's additions stay."""
     editor, position = _editor(host.language), host.entry_path
     if not isinstance(existing, dict):
         return str(editor.set_value(text, position, dict(wanted)))
@@ -98,7 +99,7 @@ def _set_variables(
 
 
 def _value_at(value: Any, path: Sequence[str | int]) -> Any:
-    """What stands at a path; None if nothing does."""
+    """Return the value at a path; None if there is none."""
     for step in path:
         try:
             value = value[step]
@@ -111,12 +112,12 @@ def _value_at(value: Any, path: Sequence[str | int]) -> Any:
 
 
 def hook_command(python: str, config: str) -> str:
-    """What the hooks run: it reads from the host's own configuration which seats there are."""
+    """Return the command of the hooks; it reads the workspaces from the host's configuration."""
     return shlex.join([python, "-m", "molecule_core", HOOK_COMMAND, "--config", config])
 
 
 def add_hooks(text: str, command: str) -> str:
-    """Settings with our hook at each of its events, beside those of others. Raises NotJson."""
+    """Add our hook to each of its events. Raises JsonEditError."""
     for event in HOOK_EVENTS:
         groups = _value_at(jsonc_edit.value_of(text), ("hooks", event))
         groups = groups if isinstance(groups, list) else []
@@ -130,7 +131,7 @@ def add_hooks(text: str, command: str) -> str:
 
 
 def remove_hooks(text: str) -> str:
-    """Settings without our hooks, and without what would be empty then. Raises NotJson."""
+    """Remove our hooks, and the containers that become empty. Raises JsonEditError."""
     for event in HOOK_EVENTS:
         while (own := _find_own_hook(_value_at(jsonc_edit.value_of(text), ("hooks", event)) or [])) is not None:
             text = _remove_and_prune(text, ("hooks", event, *own), 1)
@@ -138,7 +139,7 @@ def remove_hooks(text: str) -> str:
 
 
 def _remove_and_prune(text: str, path: tuple[str | int, ...], keep: int) -> str:
-    """Without what a path names, and without all above it that would hold nothing then."""
+    """Remove the value at a path, and the containers above it that become empty."""
     text = jsonc_edit.without(text, path)
     while len(path) > keep and _value_at(jsonc_edit.value_of(text), path[:-1]) in ([], {}, {"hooks": []}):
         path = path[:-1]
@@ -147,7 +148,7 @@ def _remove_and_prune(text: str, path: tuple[str | int, ...], keep: int) -> str:
 
 
 def _find_own_hook(groups: Any) -> tuple[int, str, int] | None:
-    """Where among the groups of an event our hook stands."""
+    """Return the path of our hook within the groups of an event; None if it is missing."""
     for position, group in enumerate(groups if isinstance(groups, list) else []):
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for number, hook in enumerate(hooks if isinstance(hooks, list) else []):

@@ -1,6 +1,6 @@
-"""Edits of JSON as people write it, with comments and trailing commas: one value changes, every other byte stays.
+"""Edits JSON with comments and trailing commas: one value changes, every other byte stays.
 
-Above: client/host_config_edit.py. Below: nothing. Pure; a text that cannot be read raises NotJson and is left alone.
+Pure. A text that cannot be parsed raises JsonEditError and stays unchanged. Called by client/host_config_edit.py.
 """
 
 import json
@@ -14,17 +14,18 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*(?:(?!\*/)[^\n\r])*\*/[ \t]*)?(?=[\r\n]|$)")
-# Deeper than any configuration, and well above where Python's own stack ends.
+# Deeper than any configuration, and well below Python's recursion limit.
 _MAX_DEPTH = 100
 
 
 class JsonEditError(Exception):
-    """The text is no JSON, or its top is no object; the words say where."""
+    """The text is not JSON, or its root is not an object; the message says where."""
 
 
 class JsonNode(NamedTuple):
-    """A value and its place in the text. `members`: of an object (key, where the key starts, value), of a list (index,
-    where the value starts, value); None for all others."""
+    """A value and its position in the text.
+
+    `members`: of an object (key, start of the key, value), of a list (index, start of the value, value), else None."""
 
     start: int
     end: int
@@ -33,23 +34,24 @@ class JsonNode(NamedTuple):
 
 
 def value_of(text: str) -> dict[str, Any]:
-    """What the text says; an empty one says nothing. Raises NotJson."""
+    """Parse a text; an empty one is an empty object. Raises JsonEditError."""
     found: dict[str, Any] = _parse_root(text).value
     return found
 
 
 def set_value(text: str, path: JsonPath, value: Any) -> str:
-    """The text with a value at a path; objects that are missing on the way are made. An index behind the end of a list
-    appends. Raises NotJson."""
+    """Set the value at a path, creating missing objects. An index past the end of a list appends.
+
+    Raises JsonEditError."""
     node, depth = _parse_root(text), 0
-    if node.start == node.end:  # nothing but comments
+    if node.start == node.end:  # only comments
         gap = "\n" if text.strip() and not text.endswith("\n") else ""
         return text + gap + _render_value(_nest(path, value), "  ", "\n", 0) + "\n"
     while depth < len(path):
-        below = _find_member(node, path[depth])
-        if below is None:
+        child = _find_member(node, path[depth])
+        if child is None:
             return _insert_member(text, node, path[depth], _nest(path[depth + 1 :], value), depth)
-        node, depth = below, depth + 1
+        node, depth = child, depth + 1
     style = _detect_style(text)
     return (
         text[: node.start] + _render_value(value, *style, _indent_level(text, node.start, style[0])) + text[node.end :]
@@ -57,13 +59,13 @@ def set_value(text: str, path: JsonPath, value: Any) -> str:
 
 
 def without(text: str, path: JsonPath) -> str:
-    """The text without the member at a path; the same text if there is none. Raises NotJson."""
+    """Remove the member at a path; without one the text is unchanged. Raises JsonEditError."""
     node = _parse_root(text)
     for step in path[:-1]:
-        below = _find_member(node, step)
-        if below is None:
+        child = _find_member(node, step)
+        if child is None:
             return text
-        node = below
+        node = child
     found = [index for index, each in enumerate(node.members or []) if each[0] == path[-1]]
     for index in reversed(found):
         text = _cut_member(text, node, index)
@@ -81,7 +83,9 @@ def _nest(path: JsonPath, value: Any) -> Any:
 
 
 def _find_member(node: JsonNode, step: str | int) -> JsonNode | None:
-    """The member of that name; of several the last, as readers take it. Raises NotJson where none can be."""
+    """Return the member of that name; the last of duplicates, as parsers do.
+
+    Raises JsonEditError if the node cannot have such a member."""
     if node.members is None or isinstance(node.value, list) != isinstance(step, int):
         raise JsonEditError(
             f"there is something else than {'a list' if isinstance(step, int) else 'an object'} at {step!r}"
@@ -100,22 +104,22 @@ def _insert_member(text: str, node: JsonNode, key: str | int, value: Any, depth:
         filled = f"{inside}{newline}{unit * (level + 1)}{lines}{newline}{unit * level}"
         return text[: node.start + 1] + filled + text[node.end - 1 :]
     first, last = members[0], members[-1][2].end
-    if "\n" not in text[node.start : first[1]]:  # written in one line, and stays so
+    if "\n" not in text[node.start : first[1]]:  # written on one line, and stays so
         return f"{text[:last]}, {named}{json.dumps(value, ensure_ascii=False)}{text[last:]}"
     indent = text[text.rfind("\n", 0, first[1]) + 1 : first[1]]
     level = len(indent) // len(unit) if not indent.strip() and unit else depth + 1
     lines = (
         newline + (indent if not indent.strip() else unit * level) + named + _render_value(value, unit, newline, level)
     )
-    behind = _skip_trivia(text, last)
-    comma, spot = ("", behind + 1) if text[behind] == "," else (",", last)
-    rest = _REST_OF_LINE.match(text, spot)
-    behind = rest.end() if rest is not None else spot
-    return text[:last] + comma + text[last:behind] + lines + text[behind:]
+    after = _skip_trivia(text, last)
+    comma, rest_start = ("", after + 1) if text[after] == "," else (",", last)
+    rest = _REST_OF_LINE.match(text, rest_start)
+    after = rest.end() if rest is not None else rest_start
+    return text[:last] + comma + text[last:after] + lines + text[after:]
 
 
 def _cut_member(text: str, node: JsonNode, index: int) -> str:
-    """Without one member, its comma and the white space before it."""
+    """Remove a member, its comma and the white space before it."""
     members = node.members or []
     since = members[index - 1][2].end if index else node.start + 1
     start, end = members[index][1], members[index][2].end
@@ -135,23 +139,23 @@ def _cut_member(text: str, node: JsonNode, index: int) -> str:
 
 
 def _ends_line_comment(gap: str) -> bool:
-    """Whether the last thing between two members is a comment that only the end of its line ends."""
+    """Return whether the gap between two members ends with a line comment."""
     comments = list(_COMMENT.finditer(gap))
     return bool(comments) and comments[-1][0].startswith("//") and not gap[comments[-1].end() :].strip(" \t\r\n")
 
 
 def _join_parts(text: str, before: str, after: str, ends_comment: bool) -> str:
-    """What is left of a text, with a new line where the rest would become part of a comment."""
+    """Join the rest of a text, with a newline where it would become part of a line comment."""
     needs_line = ends_comment and not after.lstrip(" \t").startswith(("\n", "\r"))
     return before + (_detect_style(text)[1] if needs_line else "") + after
 
 
 def _node_at(node: JsonNode, path: JsonPath) -> JsonNode:
     for step in path:
-        below = _find_member(node, step)
-        if below is None:
+        child = _find_member(node, step)
+        if child is None:
             break
-        node = below
+        node = child
     return node
 
 
@@ -161,14 +165,14 @@ def _render_value(value: Any, unit: str, newline: str, level: int) -> str:
 
 
 def _detect_style(text: str) -> tuple[str, str]:
-    """How the text indents its first member, and how it ends its lines."""
+    """Return the indentation of the first member, and the newline of the text."""
     newline = "\r\n" if "\r\n" in text else "\n"
     indented = re.search(r'[{\[][ \t]*(?://[^\n]*)?\r?\n(?:[ \t]*(?://[^\n]*)?\r?\n)*([ \t]+)["{/]', text)
     return (indented[1] if indented else "  "), newline
 
 
 def _indent_level(text: str, at: int, unit: str) -> int:
-    """How deep the line is indented in which something stands."""
+    """Return the indentation level of the line at a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return (len(line) - len(line.lstrip(" \t"))) // max(1, len(unit))
 

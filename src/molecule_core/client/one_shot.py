@@ -1,6 +1,6 @@
-"""One question to a server by the standard library alone, for programs that must start and end in a blink.
+"""One GET request with the standard library only, for programs that must start and end quickly.
 
-Above: cli/inbox_hook.py. Below: the network.
+Called by cli/inbox_hook.py.
 """
 
 import json
@@ -12,15 +12,15 @@ _MAX_BYTES = 256 << 10
 
 
 def get_json(url: str, path: str, token: str, seconds: float) -> Any:
-    """What a path answers; None for whatever else happens. A wait for each step of the network ends after `seconds`."""
+    """Return the JSON of a path, or None on any failure. `seconds` is the timeout of each network operation."""
     try:
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=seconds)
         try:
             connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})
-            answer = connection.getresponse()
-            return json.loads(answer.read(_MAX_BYTES)) if answer.status == 200 else None
+            response = connection.getresponse()
+            return json.loads(response.read(_MAX_BYTES)) if response.status == 200 else None
         finally:
             connection.close()
     except (OSError, HTTPException, ValueError):

@@ -1,7 +1,8 @@
-"""Brings an organisation in line with its file, by the public API alone. Above: cli. Below: org_plan, api.
+"""Applies an org file to an organisation through the public API.
 
-Whoever is interrupted begins again: what was done is found done. Those above come before those below, so that no move
-makes a circle; removals come last, when all that stays has left what goes.
+An interrupted run can be repeated: finished changes are found done. Parents come before children, so that no move
+creates a cycle; removals come last, when all remaining workspaces have been moved out. Called by cli; calls org_plan
+and api.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from molecule_core.client.org_plan import (
 )
 from molecule_core.common.errors import OrgFileFailed
 
-# Names that trade places need a second pass (the first gives one of them a number); more come from others' changes.
+# Swapped names need a second pass (the first gives one of them a number); further passes are for concurrent changes.
 _MAX_PASSES = 4
 _CONFLICT = 409
 _CREATE_FIELDS = (
@@ -42,8 +43,9 @@ _CREATE_FIELDS = (
 
 
 async def find_org(api: ApiClient, name: str | None) -> dict[str, Any] | None:
-    """The organisation of this name (None: the caller's own, or the first) that the credential opens; None: there is
-    none, and the admin may make it. Raises ApiError, NoAnswer, OrgFileFailed."""
+    """Return the organisation of this name that the credential can access (None: the caller's own, or the first).
+
+    None: it does not exist, and an admin may create it. Raises ApiError, NoAnswerError, OrgFileFailed."""
     session = await api.get("/session")
     if session["user"]["kind"] != "admin":
         own: dict[str, Any] = session["org"]
@@ -55,13 +57,13 @@ async def find_org(api: ApiClient, name: str | None) -> dict[str, Any] | None:
 
 
 async def list_workspaces(api: ApiClient, org_id: str) -> list[Row]:
-    """All workspaces of an organisation. Raises ApiError, NoAnswer."""
+    """Return all workspaces of an organisation. Raises ApiError, NoAnswerError."""
     rows: list[Row] = await api.get("/workspaces", org_id=org_id)
     return rows
 
 
 class OrgPlanApplier:
-    """Carries plans out. `keep` takes each new seat's id, path and token; `say` a line for people."""
+    """Executes plans. `save_token` gets each new workspace's id, path and token; `report` a line for people."""
 
     def __init__(
         self,
@@ -77,9 +79,9 @@ class OrgPlanApplier:
         self._report = report
 
     async def apply(self, wanted: list[OrgNode], may_remove: Callable[[OrgPlan], bool]) -> None:
-        """Carries out what is to be done; asks before anything is removed that was not asked about before.
+        """Apply the file; `may_remove` is asked before any removal that was not confirmed yet.
 
-        Raises ApiError, NoAnswer, OrgFileFailed."""
+        Raises ApiError, NoAnswerError, OrgFileFailed."""
         known: dict[int, str] = {}
         confirmed: set[str] = set()
         for _ in range(_MAX_PASSES):
@@ -111,11 +113,11 @@ class OrgPlanApplier:
         workspace, path = creation.node.workspace, creation.node.path
         body = {name: value for name in _CREATE_FIELDS if (value := getattr(workspace, name)) is not None}
         body |= {"org_id": self._org_id, "parent_id": parent_id, "role": workspace.role or None}
-        answer = await self._api.post("/workspaces", body)
+        response = await self._api.post("/workspaces", body)
         self._report(f"+ {format_path(path)}")
-        self._save_token(answer["id"], path, answer["connection"]["auth_token"])
-        await self._set_abilities(answer["id"], _non_default_abilities(workspace))
-        return str(answer["id"])
+        self._save_token(response["id"], path, response["connection"]["auth_token"])
+        await self._set_abilities(response["id"], _non_default_abilities(workspace))
+        return str(response["id"])
 
     async def _update_workspace(self, update: UpdateWorkspace, parent_id: str | None) -> None:
         id_, new = update.row["id"], {name: value for name, (_, value) in update.members.items()}
@@ -132,7 +134,7 @@ class OrgPlanApplier:
             await self._api.call("PATCH", f"/workspaces/{id_}/abilities", body=abilities)
 
     async def _remove_workspace(self, removal: RemoveWorkspace) -> None:
-        """Removes what the plan named, and nothing that somebody put below it meanwhile."""
+        """Remove what the plan names, and nothing that was added below it meanwhile."""
         path, name = f"/workspaces/{removal.row['id']}", removal.row["name"]
         try:
             await self._api.call("DELETE", path)

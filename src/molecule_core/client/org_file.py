@@ -1,6 +1,6 @@
-"""The organisation as a file: TOML, the same family as the demo's company file. Reads, checks and writes it.
+"""The org file: an organisation as TOML, in the format of the demo's company file. Reads, checks and writes it.
 
-Above: org_plan, cli. Below: ground.
+Called by org_plan and cli.
 """
 
 import json
@@ -21,8 +21,10 @@ _GUIDE = "docs/organisation.md shows what such a file may hold"
 
 
 class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A seat, and those below it. What is left out has its default; of `delivery_mode` and `url`, which an agent may
-    choose for itself, and of `key` it is left as it is."""
+    """A workspace and its children.
+
+    Missing members have their defaults; a missing `key`, `delivery_mode` or `url` (which an agent may choose itself)
+    stays as it is in the organisation."""
 
     name: str
     key: str | None = None
@@ -40,7 +42,7 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     send_drafts: bool = False
     broadcast_enabled: bool = False
     talk_to_user_enabled: bool = True
-    # What the demo reads in its company files; an organisation takes no notice of it.
+    # Members of the demo's company files, ignored here.
     behaviour: Any = None
     host: Any = None
     progress: Any = None
@@ -53,14 +55,14 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OrgFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """An organisation: its name, and the seats at the top of its tree."""
+    """An organisation: its name, and the workspaces at the top of its tree."""
 
     name: str
     seat: tuple[OrgFileWorkspace, ...] = ()
 
 
 class OrgNode(Struct, frozen=True):
-    """A seat of a file in its place: the names from the root down to it, and the number of the one above it."""
+    """A workspace of a file: the names from the root to it, and the index of its parent."""
 
     path: tuple[str, ...]
     workspace: OrgFileWorkspace
@@ -68,15 +70,15 @@ class OrgNode(Struct, frozen=True):
 
 
 def list_nodes(file: OrgFile) -> list[OrgNode]:
-    """All seats, those above before those below."""
+    """Return all workspaces, parents before children."""
     found: list[OrgNode] = []
 
-    def walk(seats: tuple[OrgFileWorkspace, ...], path: tuple[str, ...], above: int | None) -> None:
-        for workspace in seats:
-            found.append(OrgNode((*path, workspace.name), workspace, above))
-            walk(workspace.seat, found[-1].path, len(found) - 1)
+    def collect(workspaces: tuple[OrgFileWorkspace, ...], path: tuple[str, ...], parent_index: int | None) -> None:
+        for workspace in workspaces:
+            found.append(OrgNode((*path, workspace.name), workspace, parent_index))
+            collect(workspace.seat, found[-1].path, len(found) - 1)
 
-    walk(file.seat, (), None)
+    collect(file.seat, (), None)
     return found
 
 
@@ -84,7 +86,7 @@ def list_nodes(file: OrgFile) -> list[OrgNode]:
 
 
 def read_org_file(path: Path) -> OrgFile:
-    """The organisation that a file tells. Raises OrgFileFailed, which names the file, what is wrong, and what to do."""
+    """Read an org file. Raises OrgFileFailed, which names the file, the problem and the remedy."""
     try:
         return parse_org_file(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -96,7 +98,7 @@ def read_org_file(path: Path) -> OrgFile:
 
 
 def parse_org_file(text: str) -> OrgFile:
-    """The organisation that a text tells. Raises TOMLDecodeError, ValidationError, MoleculeError."""
+    """Parse an org file. Raises TOMLDecodeError, ValidationError, MoleculeError."""
     file = msgspec.convert(tomllib.loads(text), OrgFile)
     limits = Limits()
     clean = OrgFile(validate_name(file.name, limits.name_length), _clean_workspaces((), file.seat, limits))
@@ -148,7 +150,7 @@ def _clean_workspace(parent_path: tuple[str, ...], workspace: OrgFileWorkspace, 
 
 
 def render_org_file(file: OrgFile) -> str:
-    """The file as text; `parse` makes the same organisation of it."""
+    """Render the file; `parse_org_file` parses it back to an equal organisation."""
     lines = [f"name = {_quote_toml(file.name)}"]
     for node in list_nodes(file):
         lines += ["", f"[[{'.'.join(['seat'] * len(node.path))}]]", *_member_lines(node.workspace)]
@@ -156,7 +158,7 @@ def render_org_file(file: OrgFile) -> str:
 
 
 def _member_lines(workspace: OrgFileWorkspace) -> Iterator[str]:
-    """What differs from the defaults, in the order of the struct."""
+    """Yield the members that differ from their defaults, in the order of the struct."""
     for field in msgspec.structs.fields(OrgFileWorkspace):
         value = getattr(workspace, field.name)
         if field.name == "seat" or value == field.default:
@@ -166,20 +168,20 @@ def _member_lines(workspace: OrgFileWorkspace) -> Iterator[str]:
 
 
 def _quote_toml(text: str) -> str:
-    """A basic string of TOML, which escapes as JSON does, and one character more."""
+    """Quote a TOML basic string: JSON's escapes and U+007F."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def org_file_from_rows(name: str, rows: list[dict[str, Any]]) -> OrgFile:
-    """The file of an organisation as GET /workspaces shows it."""
-    below: dict[str | None, list[dict[str, Any]]] = {}
+    """Build the file of an organisation from the rows of GET /workspaces."""
+    children: dict[str | None, list[dict[str, Any]]] = {}
     for row in rows:
-        below.setdefault(row["parent_id"], []).append(row)
+        children.setdefault(row["parent_id"], []).append(row)
 
-    def seats(parent_id: str | None) -> tuple[OrgFileWorkspace, ...]:
-        return tuple(_workspace_from_row(row, seats(row["id"])) for row in below.get(parent_id, []))
+    def children_of(parent_id: str | None) -> tuple[OrgFileWorkspace, ...]:
+        return tuple(_workspace_from_row(row, children_of(row["id"])) for row in children.get(parent_id, []))
 
-    return OrgFile(name, seats(None))
+    return OrgFile(name, children_of(None))
 
 
 def _workspace_from_row(row: dict[str, Any], children: tuple[OrgFileWorkspace, ...]) -> OrgFileWorkspace:

@@ -1,6 +1,6 @@
-"""What lies between an org file and an organisation: which seat is which, and what has to be done. Pure.
+"""Compares an org file with an organisation: matches workspaces and plans the changes. Pure.
 
-Above: org_apply, cli. Below: org_file.
+Called by org_apply and cli; calls org_file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from msgspec import Struct
 from molecule_core.client.org_file import OrgFileWorkspace, OrgNode
 
 Row = dict[str, Any]
-"""A workspace as GET /workspaces shows it."""
+"""A workspace as in GET /workspaces."""
 
 ABILITIES = ("broadcast_enabled", "talk_to_user_enabled")
 _COMPARED_FIELDS = (
@@ -30,16 +30,14 @@ _COMPARED_FIELDS = (
 
 
 class CreateWorkspace(Struct, frozen=True):
-    """A seat of the file that the organisation lacks."""
+    """A workspace of the file that the organisation lacks."""
 
     node_index: int
     node: OrgNode
 
 
 class UpdateWorkspace(Struct, frozen=True):
-    """A seat that is otherwise than in the file, or elsewhere: what it has and what it is to have, by member.
-
-    `above`: the number of the node that it is to stand below, where `moves`; None: at the top."""
+    """A workspace that differs from the file or has another parent. `members`: old and new value by name."""
 
     row: Row
     node: OrgNode
@@ -49,7 +47,7 @@ class UpdateWorkspace(Struct, frozen=True):
 
 
 class RemoveWorkspace(Struct, frozen=True):
-    """A seat that is not in the file, with all that will be below it then: they are not in the file either."""
+    """A workspace that is not in the file, with its remaining descendants, which are not in the file either."""
 
     row: Row
     path: tuple[str, ...]
@@ -57,7 +55,9 @@ class RemoveWorkspace(Struct, frozen=True):
 
 
 class OrgPlan(Struct, frozen=True):
-    """All differences, in an order in which they can be removed. `ids`: which seat each node of the file is, if any."""
+    """All differences, removals in an order that works.
+
+    `workspace_ids`: the workspace of each node of the file, if any."""
 
     creations: list[CreateWorkspace]
     updates: list[UpdateWorkspace]
@@ -66,16 +66,16 @@ class OrgPlan(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the organisation is as the file says."""
+        """Return whether the organisation matches the file."""
         return not (self.creations or self.updates or self.removed_subtrees)
 
     @property
     def removal_count(self) -> int:
-        """How many seats go."""
+        """Return the number of workspaces to remove."""
         return sum(1 + len(removal.descendants) for removal in self.removed_subtrees)
 
     def lines(self) -> Iterator[str]:
-        """The plan for people, a line for each seat."""
+        """Yield the plan for people, one line for each workspace."""
         for creation in self.creations:
             yield f"+ {format_path(creation.node.path)}{_format_details(creation.node.workspace)}"
         for update in self.updates:
@@ -100,7 +100,7 @@ class OrgPlan(Struct, frozen=True):
 
 
 def format_path(path: tuple[str, ...]) -> str:
-    """A path for people."""
+    """Format a path for people."""
     return " / ".join(path)
 
 
@@ -116,7 +116,7 @@ def _format_details(workspace: OrgFileWorkspace) -> str:
 
 
 def make_plan(wanted: list[OrgNode], rows: list[Row], known: Mapping[int, str] | None = None) -> OrgPlan:
-    """What makes an organisation of these rows what the file says. `known`: seats that were made for nodes before."""
+    """Plan the changes from these rows to the file. `known`: workspaces already created for nodes."""
     by_id = {row["id"]: row for row in rows}
     ids = _match_nodes(wanted, rows, {number: id_ for number, id_ in (known or {}).items() if id_ in by_id})
     creations, updates = [], []
@@ -133,7 +133,7 @@ def make_plan(wanted: list[OrgNode], rows: list[Row], known: Mapping[int, str] |
 
 
 def _match_nodes(wanted: list[OrgNode], rows: list[Row], known: dict[int, str]) -> dict[int, str]:
-    """Which seat each node is: by its key; else the one of its name below the seat that the node above it is."""
+    """Match nodes to workspaces: by key, else by name below the parent's workspace."""
     by_key = {row["key"]: row["id"] for row in rows if row["key"] is not None}
     ids = dict(known)
     for number, node in enumerate(wanted):
@@ -164,23 +164,23 @@ def _differences(workspace: OrgFileWorkspace, row: Row) -> dict[str, tuple[Any, 
 
 
 def _plan_removals(rows: list[Row], by_id: dict[str, Row], kept: set[str]) -> list[RemoveWorkspace]:
-    """The topmost of the seats that go: who stays is moved away from below them first."""
+    """Plan removals of topmost workspaces: remaining workspaces are moved out first."""
     removed_rows = [row for row in rows if row["id"] not in kept]
     removed_ids = {row["id"] for row in removed_rows}
     removals = []
     for row in removed_rows:
         if row["parent_id"] not in removed_ids:
-            below = [
+            descendants = [
                 each["name"]
                 for each in removed_rows
                 if each is not row and _is_below(each, row["id"], by_id, removed_ids)
             ]
-            removals.append(RemoveWorkspace(row, row_path(row, by_id), below))
+            removals.append(RemoveWorkspace(row, row_path(row, by_id), descendants))
     return removals
 
 
 def _is_below(row: Row, id_: str, by_id: dict[str, Row], removed_ids: set[str]) -> bool:
-    """Whether a seat goes with another: all between the two go as well."""
+    """Return whether a workspace is removed with another: all workspaces between the two are removed as well."""
     parent_id = row["parent_id"]
     while parent_id in removed_ids and parent_id != id_:
         parent_id = by_id[parent_id]["parent_id"]
@@ -188,7 +188,7 @@ def _is_below(row: Row, id_: str, by_id: dict[str, Row], removed_ids: set[str]) 
 
 
 def row_path(row: Row, by_id: dict[str, Row]) -> tuple[str, ...]:
-    """The names from the root down to a seat."""
+    """Return the names from the root to a workspace."""
     names = [row["name"]]
     while row["parent_id"] is not None and row["parent_id"] in by_id:
         row = by_id[row["parent_id"]]

@@ -1,7 +1,6 @@
-"""The routes of threads, as an engine and a client of one workspace use them.
+"""Client of the thread routes, for an engine and for a client of one workspace.
 
-What an engine writes has a key, so that each call may be made again when its answer was lost. Above: the engines.
-Below: whoever makes the requests; the shapes that both sides speak.
+An engine's writes have a key, so that a call can be repeated when its response was lost. Called by the engines.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class AppendResult(Struct, frozen=True):
-    """What was appended stands in the log. `stop`: nothing more is taken for this turn, and why."""
+    """Result of an append. `stop`: why the server accepts no more for this turn, if it does not."""
 
     last_ordinal: int = 0
     stop: str | None = None
@@ -29,7 +28,7 @@ class _BeginTurnResult(Struct, frozen=True):
 
 
 class RawLogEntry(Struct, frozen=True, kw_only=True):
-    """A line of a log, with its entry as it stands there."""
+    """A log entry with its content as stored."""
 
     ordinal: int
     type: str
@@ -42,7 +41,7 @@ class _LogPage(Struct, frozen=True):
 
 
 class EngineThread(Struct, frozen=True, kw_only=True):
-    """As much of a thread as its engine needs."""
+    """The fields of a thread that its engine needs."""
 
     thread_id: str
     base_instructions: str = ""
@@ -58,8 +57,9 @@ class EngineThread(Struct, frozen=True, kw_only=True):
 
 
 class ThreadsClient:
-    """Threads of one workspace. `api`: its client, with the credential of the moment. Everything raises ApiError and
-    NoAnswer."""
+    """Threads of one workspace. `api` returns the client with the current credential.
+
+    All methods raise ApiError and NoAnswerError."""
 
     def __init__(self, api: Callable[[], ApiClient], workspace_id: str) -> None:
         self._client = api
@@ -72,47 +72,49 @@ class ThreadsClient:
     # -- threads -------------------------------------------------------------------------------------------------------
 
     async def start(self, key: str, **fields: Any) -> EngineThread:
-        """A new thread, or the one that was started with this key before."""
+        """Start a thread, or return the one started with this key before."""
         return _convert_response(await self._api.post(self._workspace_path, {**fields, "key": key}), EngineThread)
 
     async def get(self, thread_id: str) -> EngineThread:
-        """A thread, with its base instructions."""
+        """Return a thread with its base instructions."""
         return _convert_response(await self._api.get(_thread_path(thread_id)), EngineThread)
 
     async def list_entries(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[RawLogEntry]:
-        """Lines of its log, in order."""
+        """Return entries of its log, in order."""
         response = await self._api.get(_thread_path(thread_id, "items"), after=after, limit=limit)
         return _convert_response(response, _LogPage).items
 
     async def get_model_context(self, thread_id: str) -> ModelContext:
-        """What a model sees of it now."""
+        """Return what a model sees of it now."""
         return _convert_response(await self._api.get(_thread_path(thread_id, "sight")), ModelContext)
 
     async def start_turn(self, thread_id: str, content: Any, *, key: str, mode: str = "auto") -> TurnResponse:
-        """Something to work on; the same key is one turn."""
+        """Queue input for a turn; the same key is one turn."""
         body = {"input": content, "mode": mode, "key": key}
         return _convert_response(await self._api.post(_thread_path(thread_id, "turns"), body), TurnResponse)
 
     # -- an engine's own -----------------------------------------------------------------------------------------------
 
     async def find_work(self, owner: str, *, wait: int = 0, include_own: bool = False) -> list[str]:
-        """Threads of the workspace in which something is to be done; waits for a first one. `own_too`: also those in
-        which an earlier life of this owner has begun a turn."""
+        """Return threads of the workspace with pending work; waits for the first one.
+
+        `include_own`: also those in which an earlier process of this owner has begun a turn."""
         query = {"wait": wait, "owner": owner, "own_too": 1 if include_own else None}
         response = _convert_response(await self._api.get(f"{self._workspace_path}/work", **query), WorkList)
         return list(dict.fromkeys(each.thread_id for each in response.threads))
 
     async def claim(self, thread_id: str, owner: str) -> ThreadClaim:
-        """Takes a thread over from whoever has lost it."""
+        """Claim a thread that no other engine holds."""
         return _convert_response(await self._api.post(_thread_path(thread_id, "claim"), {"owner": owner}), ThreadClaim)
 
     async def release(self, thread_id: str, generation: int) -> None:
-        """Gives a thread back."""
+        """Release a thread."""
         await self._api.post(_thread_path(thread_id, "release"), {"generation": generation})
 
     async def begin_turn(self, thread_id: str, turn_id: str, generation: int) -> str | None:
-        """Begins a turn, or goes on with it: mail and notes that wait are in the log then. Why the server has ended the
-        turn instead, if it has."""
+        """Begin or resume a turn; pending messages and notes are then in the log.
+
+        Returns why the server has ended the turn instead, if it has."""
         response = await self._api.post(_thread_path(thread_id, "turns", turn_id, "begin"), {"generation": generation})
         return _convert_response(response, _BeginTurnResult).stop
 
@@ -126,14 +128,15 @@ class ThreadsClient:
         key: str,
         seen: int | None = None,
     ) -> AppendResult:
-        """Appends to the log and keeps the thread; none: only keeps it. The same key appends once. `seen`: up to where
-        the model was shown the log."""
+        """Append entries to the log and renew the lease; without entries only the lease.
+
+        The same key appends once. `seen`: the last ordinal that the model was shown."""
         body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key, "seen": seen}
         return _convert_response(await self._api.post(_thread_path(thread_id, "entries"), body), AppendResult)
 
-    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
-        """A turn is over: `status`, and `final` or `error`."""
-        await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **how})
+    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **fields: Any) -> None:
+        """End a turn with `status`, and `final` or `error`."""
+        await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **fields})
 
 
 def _thread_path(thread_id: str, *rest: str) -> str:
@@ -141,7 +144,7 @@ def _thread_path(thread_id: str, *rest: str) -> str:
 
 
 def _convert_response(response: Any, shape: type[T]) -> T:
-    """What was answered. Raises NoAnswer if it is something else: a server of another version has not answered."""
+    """Convert a response. Raises NoAnswerError if it does not fit, e.g. from a server of another version."""
     try:
         return msgspec.convert(response, shape)
     except msgspec.ValidationError as error:

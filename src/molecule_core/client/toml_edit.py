@@ -1,7 +1,7 @@
-"""Edits of TOML as people write it: one value changes, comments and every other line stay.
+"""Edits TOML text: one value changes, comments and every other line stay.
 
-What the edit means is checked with the standard library's reader, so that a form which is not understood here is
-refused and never broken. Above: client/host_config_edit.py. Below: tools/host_config.py for how values are written.
+The result is verified with the standard library's parser, so that an unsupported form is rejected and never damaged.
+Called by client/host_config_edit.py; calls tools/host_config.py to render values.
 """
 
 import re
@@ -17,16 +17,18 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANKS = re.compile(r"[ \t]*")
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL
-)  # the long forms first: they begin like an empty short one
+)  # long forms first: they start like an empty short one
 
 
 class TomlEditError(Exception):
-    """The text is no TOML, or says the thing in a form that is not edited here; the words say which."""
+    """The text is not TOML, or has the value in a form that cannot be edited; the message says which."""
 
 
 class TomlStatement(NamedTuple):
-    """A line of a file that says something, or several if its value goes on. `path`: of the table it opens, or of the
-    key it sets, from the top. `value`: where its value stands, None for a table's head."""
+    """A statement of a file, of one or more lines.
+
+    `path`: of the table that it opens or of the key that it sets, from the root. `value`: position of its value, None
+    for a table header."""
 
     start: int
     end: int
@@ -35,7 +37,7 @@ class TomlStatement(NamedTuple):
 
 
 def value_of(text: str) -> dict[str, Any]:
-    """What the text says. Raises NotToml."""
+    """Parse a text. Raises TomlEditError."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
@@ -43,14 +45,14 @@ def value_of(text: str) -> dict[str, Any]:
 
 
 def set_value(text: str, path: TomlPath, value: Any) -> str:
-    """The text with a value at a path; a table becomes one of its own. Raises NotToml."""
+    """Set the value at a path; a table is written in a section of its own. Raises TomlEditError."""
     wanted = deepcopy(value_of(text))
     _put_value(wanted, path, value)
     return _verify_edit(_set_in_text(text, tuple(path), value), wanted, path)
 
 
 def without(text: str, path: TomlPath) -> str:
-    """The text without what a path names, and all below it; the same if there is nothing. Raises NotToml."""
+    """Remove a path and everything below it; without one the text is unchanged. Raises TomlEditError."""
     wanted = deepcopy(value_of(text))
     if not _pop_value(wanted, path):
         return text
@@ -58,7 +60,7 @@ def without(text: str, path: TomlPath) -> str:
     for each in reversed(list(_parse_statements(text))):
         if each.path[: len(path)] == path:
             text = text[: each.start] + text[each.end :]
-        elif each.value is not None and path[: len(each.path)] == each.path:  # it is within a table of one line
+        elif each.value is not None and path[: len(each.path)] == each.path:  # inside an inline table
             inside = tomllib.loads(f"x = {text[slice(*each.value)]}")["x"]
             _pop_value(inside, path[len(each.path) :])
             text = text[: each.value[0]] + toml_value(inside) + text[each.value[1] :]
@@ -93,7 +95,7 @@ def _set_in_text(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def _section_statements(text: str, head: TomlStatement) -> Iterator[TomlStatement]:
-    """What stands below a table's head, up to the next one."""
+    """Yield the statements of a table's section."""
     for each in _parse_statements(text):
         if each.start > head.start:
             if each.value is None:
@@ -137,12 +139,12 @@ _MISSING = object()
 
 
 def _prune_empty(table: dict[str, Any], path: TomlPath) -> None:
-    """Takes tables away that hold nothing: whether one stands there makes no difference to a host."""
+    """Remove empty tables: hosts treat them like missing ones."""
     for length in range(len(path), 0, -1):
-        held: Any = table
+        current: Any = table
         for step in path[:length]:
-            held = held.get(step, _MISSING) if isinstance(held, dict) else _MISSING
-        if held == {}:
+            current = current.get(step, _MISSING) if isinstance(current, dict) else _MISSING
+        if current == {}:
             _pop_value(table, path[:length])
 
 
@@ -150,7 +152,7 @@ def _prune_empty(table: dict[str, Any], path: TomlPath) -> None:
 
 
 def _parse_statements(text: str) -> Iterator[TomlStatement]:
-    """All statements, in order. The text is TOML: `value_of` has read it."""
+    """Yield all statements, in order. The text must be valid TOML."""
     table: tuple[str, ...] = ()
     at = len(text) - len(text.removeprefix("\ufeff"))
     while at < len(text):
@@ -171,7 +173,7 @@ def _parse_statements(text: str) -> Iterator[TomlStatement]:
 
 
 def _parse_key(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """A dotted key, and where the sign behind it stands."""
+    """Parse a dotted key; return it and the position after it."""
     steps: list[str] = []
     while True:
         at = _skip_blanks(text, at)
@@ -185,7 +187,7 @@ def _parse_key(text: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def _find_value_end(text: str, at: int) -> int:
-    """Behind the last sign of a value that begins here."""
+    """Return the position after the value that starts here."""
     depth, end = 0, at
     while at < len(text):
         character = text[at]
@@ -209,7 +211,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def _find_line_end(text: str, at: int) -> int:
-    """Behind the end of the line."""
+    """Return the position after the end of the line."""
     found = text.find("\n", at)
     return len(text) if found < 0 else found + 1
 

@@ -1,7 +1,6 @@
-"""Runs the registry's tools over the public API: routes as they are declared, and the other verbs without an inbox of
-one's own, by plain claims and acks. For hosts that keep nothing between two calls: the command line, LangChain.
+"""Runs the registry's tools over the public API, without a mailbox: by plain claims and acks.
 
-Above: cli, langchain. Below: whoever makes the requests, and the walks of `tools/runners/message_tools.py`.
+For hosts that keep no state between two calls. Called by cli and langchain; calls `tools/runners/`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from molecule_core.wire.schemas.inbox import InboxMessage
 
 
 class ToolRunner:
-    """Runs tools as one of several seats. `runtime` and `version` are what get_runtime_identity tells."""
+    """Runs tools as one of several workspaces. `runtime` and `version` are reported by get_runtime_identity."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class ToolRunner:
         self._version = version
         self._claims = MessageClaims(workspaces, clock=clock, lease=lease)
         self._shown_messages: dict[str, InboxMessage] = {}
-        """What was shown, by id: where it came to, and under which attempt."""
+        """Messages shown so far, by id, with their workspace and attempt."""
         self._local_calls: Mapping[str, _LocalHandler] = {
             "reply": self._reply_by_handle,
             "decline": self._decline,
@@ -58,7 +57,7 @@ class ToolRunner:
 
     @property
     def local_names(self) -> Iterable[str]:
-        """The verbs that are no routes, as far as they can be run here."""
+        """Return the names of the tools without a route that can run here."""
         return self._local_calls.keys()
 
     async def call(
@@ -69,21 +68,20 @@ class ToolRunner:
         key: str = "",
         progress: message_tools.ProgressCallback | None = None,
     ) -> dict[str, Any]:
-        """What a tool gives, in the shape that it promises. A call that is repeated with its `key` acts once. Raises
-        ToolError."""
+        """Run a tool and return its result. A call repeated with the same `key` acts once. Raises ToolError."""
         if isinstance(spec.call, LocalCall):
             return await self._local_calls[spec.call.name](arguments, key, progress)
         workspace = self._resolve_workspace(spec, arguments)
         request = spec.to_request(workspace.id, arguments)
         headers = message_tools.idempotency_headers(key or self._ids.new()) if spec.call.keyed else None
         requester = with_approval(workspace.requester, arguments, read_only=True)
-        answer = await requester.call(
+        response = await requester.call(
             request.method, request.path, body=request.body, query=request.query or None, headers=headers
         )
-        return spec.convert_result(workspace.id, answer)
+        return spec.convert_result(workspace.id, response)
 
     async def close(self) -> None:
-        """Gives back what was taken and shown to nobody."""
+        """Release the messages that were claimed and not shown."""
         await self._claims.close()
 
     # -- as whom -------------------------------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ class ToolRunner:
         return self._workspace_named(spec.caller_workspace(arguments), spec.identity_argument or "")
 
     def _workspace_named(self, workspace_id: str, argument: str) -> ActingWorkspace:
-        """The seat of this id, or the only one. Never another one. Raises ToolError."""
+        """Return the workspace of this id, or the only one. Raises ToolError."""
         choices = ", ".join(self._workspaces)
         if workspace_id:
             found = self._workspaces.get(workspace_id)
@@ -107,7 +105,7 @@ class ToolRunner:
         return next(iter(self._workspaces.values()))
 
     async def _workspace_holding(self, activity_id: str) -> ActingWorkspace:
-        """The seat whose inbox holds a message. Raises ToolError."""
+        """Return the workspace whose inbox holds a message. Raises ToolError."""
         seen = self._shown_messages.get(activity_id)
         if seen is not None:
             return self._workspaces[seen.arrival_workspace_id]
@@ -132,62 +130,64 @@ class ToolRunner:
     async def _reply_to_workspace(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given, handle_matches = self._match_handle(arguments)
-        if given.workspace_id or not given.activity_id:
-            workspace = self._workspace_named(given.workspace_id, "workspace_id")
+        request, handle_matches = self._match_handle(arguments)
+        if request.workspace_id or not request.activity_id:
+            workspace = self._workspace_named(request.workspace_id, "workspace_id")
         else:
-            workspace = await self._workspace_holding(given.activity_id)
-        attempt = self._known_attempt(given.activity_id, given.attempt)
-        given = msgspec.structs.replace(given, attempt=attempt)
+            workspace = await self._workspace_holding(request.activity_id)
+        attempt = self._known_attempt(request.activity_id, request.attempt)
+        request = msgspec.structs.replace(request, attempt=attempt)
         result = await message_tools.reply_to_workspace(
-            workspace.requester, workspace.id, given, key or self._ids.new(), handle_matches=handle_matches
+            workspace.requester, workspace.id, request, key or self._ids.new(), handle_matches=handle_matches
         )
         if result["acknowledged"] and (
-            handle_matches or not given.reply_handle
-        ):  # else the handle named a message unseen here
-            self._shown_messages.pop(given.activity_id, None)
+            handle_matches or not request.reply_handle
+        ):  # else the handle names a message that was not shown here
+            self._shown_messages.pop(request.activity_id, None)
         return result
 
-    def _match_handle(self, given: types.ReplyToWorkspaceArguments) -> tuple[types.ReplyToWorkspaceArguments, bool]:
-        """The message of a handle that was shown; whether it is known which one. Raises ToolError if the call names
-        another message beside it."""
-        if not given.reply_handle:
-            return given, False
-        shown = [each for each in self._shown_messages.values() if each.reply_handle == given.reply_handle]
+    def _match_handle(self, request: types.ReplyToWorkspaceArguments) -> tuple[types.ReplyToWorkspaceArguments, bool]:
+        """Fill in the message of a shown handle; return whether it is known.
+
+        Raises ToolError if the call also names another message."""
+        if not request.reply_handle:
+            return request, False
+        shown = [each for each in self._shown_messages.values() if each.reply_handle == request.reply_handle]
         matches = {each.arrival_workspace_id: each.activity_id for each in shown}
-        named_message = self._shown_messages.get(given.activity_id)
-        if given.activity_id and (matches or (named_message is not None and named_message.reply_handle)):
-            if given.activity_id not in matches.values():
-                raise message_tools.two_messages_error(given.activity_id, given.reply_handle)
-            return given, True
-        if len(matches) == 1 and given.workspace_id in ("", *matches):
-            ((seat_id, activity_id),) = matches.items()
-            return msgspec.structs.replace(given, workspace_id=seat_id, activity_id=activity_id), True
-        return given, False
+        named_message = self._shown_messages.get(request.activity_id)
+        if request.activity_id and (matches or (named_message is not None and named_message.reply_handle)):
+            if request.activity_id not in matches.values():
+                raise message_tools.two_messages_error(request.activity_id, request.reply_handle)
+            return request, True
+        if len(matches) == 1 and request.workspace_id in ("", *matches):
+            ((workspace_id, activity_id),) = matches.items()
+            return msgspec.structs.replace(request, workspace_id=workspace_id, activity_id=activity_id), True
+        return request, False
 
     async def _reply_by_handle(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: replies.ReplyByHandleArguments = arguments
-        workspace, attempt = self._workspace_of_handle(given.handle, given.via_workspace)
+        request: replies.ReplyByHandleArguments = arguments
+        workspace, attempt = self._workspace_of_handle(request.handle, request.via_workspace)
         result = await message_tools.reply_by_handle(
-            workspace.requester, workspace.id, given, key or self._ids.new(), attempt
+            workspace.requester, workspace.id, request, key or self._ids.new(), attempt
         )
         return self._forget_acknowledged(result)
 
     async def _decline(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: replies.DeclineArguments = arguments
-        workspace, attempt = self._workspace_of_handle(given.handle, given.via_workspace)
+        request: replies.DeclineArguments = arguments
+        workspace, attempt = self._workspace_of_handle(request.handle, request.via_workspace)
         result = await message_tools.decline_by_handle(
-            workspace.requester, workspace.id, given, key or self._ids.new(), attempt
+            workspace.requester, workspace.id, request, key or self._ids.new(), attempt
         )
         return self._forget_acknowledged(result)
 
     def _workspace_of_handle(self, handle: str, named: str) -> tuple[ActingWorkspace, int]:
-        """The seat of a message that was shown with this handle, and under which attempt; else the seat that is named,
-        or the only one. Raises ToolError."""
+        """Return the workspace of a shown handle, and its attempt; else the named workspace, or the only one.
+
+        Raises ToolError."""
         shown = [each for each in self._shown_messages.values() if each.reply_handle == handle]
         matches = {each.arrival_workspace_id for each in shown}
         workspace = self._workspace_named(named or (matches.pop() if len(matches) == 1 else ""), "via_workspace")
@@ -219,8 +219,8 @@ class ToolRunner:
     async def _wait_for_message(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: types.WaitForMessageArguments = arguments
-        message = await self._claims.next_message(given.timeout_secs, progress)
+        request: types.WaitForMessageArguments = arguments
+        message = await self._claims.next_message(request.timeout_secs, progress)
         note = "" if message else "no message came in this time; call again to go on waiting"
         waited = types.WaitForMessageResult(
             message=None if message is None else self._mark_shown(message),
@@ -233,14 +233,14 @@ class ToolRunner:
     async def _inbox_peek(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: types.InboxPeekArguments = arguments
+        request: types.InboxPeekArguments = arguments
         several = len(self._workspaces) > 1
         pages = [
-            await message_tools.peek_messages(workspace.requester, workspace.id, given.limit, has_several=several)
+            await message_tools.peek_messages(workspace.requester, workspace.id, request.limit, has_several=several)
             for workspace in self._workspaces.values()
         ]
         found = sorted((message for page in pages for message in page), key=lambda message: message.created_at)
-        shown = [self._mark_shown(message) for message in found[: given.limit]]
+        shown = [self._mark_shown(message) for message in found[: request.limit]]
         result: dict[str, Any] = msgspec.to_builtins(types.InboxPeekResult(messages=shown))
         return result
 
@@ -251,37 +251,38 @@ class ToolRunner:
     async def _inbox_pop(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: types.InboxPopArguments = arguments
-        named = given.workspace_id
+        request: types.InboxPopArguments = arguments
+        named = request.workspace_id
         workspace = (
-            self._workspace_named(named, "workspace_id") if named else await self._workspace_holding(given.activity_id)
+            self._workspace_named(named, "workspace_id")
+            if named
+            else await self._workspace_holding(request.activity_id)
         )
-        attempt = self._known_attempt(given.activity_id, given.attempt)
+        attempt = self._known_attempt(request.activity_id, request.attempt)
         result = await message_tools.ack_message(
-            workspace.requester, workspace.id, msgspec.structs.replace(given, attempt=attempt)
+            workspace.requester, workspace.id, msgspec.structs.replace(request, attempt=attempt)
         )
-        self._shown_messages.pop(given.activity_id, None)
+        self._shown_messages.pop(request.activity_id, None)
         return result
 
     async def _chat_history(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        given: types.ChatHistoryArguments = arguments
-        workspace = self._workspace_named(given.via_workspace, "via_workspace")
-        return await message_tools.chat_history(workspace.requester, workspace.id, given)
+        request: types.ChatHistoryArguments = arguments
+        workspace = self._workspace_named(request.via_workspace, "via_workspace")
+        return await message_tools.chat_history(workspace.requester, workspace.id, request)
 
     async def _run_delegation_tool(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        """The tools about delegations. Without a key of the caller's own none is sent: a new one with each call would
-        name nothing."""
+        """Run a delegation tool. No key is generated: one that is new with each call would identify nothing."""
         workspaces = [(workspace.id, workspace.requester) for workspace in self._workspaces.values()]
         return await delegation_tools.run(workspaces, arguments, key, clock=self._clock, progress=progress)
 
     async def _run_approval_tool(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        """The tools about approvals."""
+        """Run an approval tool."""
         workspaces = [(workspace.id, workspace.requester) for workspace in self._workspaces.values()]
         shown = approval_tools.versions_shown(self._shown_messages.values(), arguments)
         return await approval_tools.run(
@@ -291,7 +292,7 @@ class ToolRunner:
     async def _run_collaboration_tool(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
     ) -> dict[str, Any]:
-        """The tools about agents in threads."""
+        """Run a collaboration tool."""
         workspaces = [(workspace.id, workspace.requester) for workspace in self._workspaces.values()]
         call = key or self._ids.new()
         return await collaboration_tools.run(workspaces, arguments, call, clock=self._clock, progress=progress)

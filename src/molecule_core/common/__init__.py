@@ -1,1 +1,4 @@
-"""Errors, clock, ids, settings, limits, logging and other basics. Imports only the standard library, msgspec and httptools."""
+"""Errors, clock, ids, settings, limits, logging and other basics.
+
+Third-party imports: msgspec and httptools only.
+"""

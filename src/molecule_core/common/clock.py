@@ -1,4 +1,4 @@
-"""Time, handed in: nothing above the ground reads a clock of its own."""
+"""Time sources. Other packages receive a Clock and never read the machine's clock themselves."""
 
 import asyncio
 import time
@@ -13,17 +13,19 @@ DAY = 24 * HOUR
 
 
 class Clock(Protocol):
-    """Two clocks and one way to wait. Wall time is for stamps, monotonic time for waits: a jump of the wall
-    clock must neither expire a wait early nor hold one up."""
+    """Two clocks and a wait.
+
+    Wall time is for timestamps, monotonic time for waits: a jump of the wall clock must not expire a wait early or
+    extend one."""
 
     def now(self) -> int:
-        """Wall time in microseconds since 1970-01-01 UTC."""
+        """Return wall time in microseconds since 1970-01-01 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; only differences mean something."""
+        """Return seconds that never decrease; only differences are meaningful."""
 
     async def wait(self, signal: Awaitable[object], seconds: float) -> bool:
-        """True if the signal came within so many seconds, else False. The signal is cancelled when time is up."""
+        """Return whether the signal came within this many seconds. The signal is cancelled on timeout."""
 
 
 class SystemClock(Clock):
@@ -46,7 +48,7 @@ class SystemClock(Clock):
 
 @types.coroutine
 def yield_to_others() -> Generator[None, None, None]:
-    """Lets everybody who is ready have their turn. Whoever is cancelled meanwhile leaves nothing behind."""
+    """Let all ready tasks of the loop run once. Cancellation is safe."""
     yield
 
 
@@ -55,7 +57,7 @@ _cached_prefix = ""
 
 
 def to_rfc3339(at: int) -> str:
-    """Microseconds since 1970 as RFC 3339 text in UTC with six digits: `2026-11-21T22:41:07.000042Z`."""
+    """Format microseconds since 1970 as RFC 3339 text in UTC with six digits: `2026-11-21T22:41:07.000042Z`."""
     global _cached_second, _cached_prefix
     second, micros = divmod(at, SECOND)
     if second != _cached_second:

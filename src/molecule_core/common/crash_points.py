@@ -1,6 +1,7 @@
-"""Named places at which a process may die, so that it can be shown of each that nothing is lost there.
+"""Named points at which a test may kill the process, to prove that nothing is lost there.
 
-A call of `reached` does nothing unless somebody watches, and only proofs do."""
+`mark_reached` does nothing unless a watcher is set; only proofs set one.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -32,18 +33,18 @@ POINTS: Final = (
     "wait.over",
     "result.waited",
 )
-"""All of them, each at one place of the package: a start, a request and its commit, and what is done later."""
+"""All points, each at one place of the package: start, request and commit, later work."""
 
 _watcher: Callable[[str], None] | None = None
 
 
 def mark_reached(point: str) -> None:
-    """The process is at this point; each has its name at one place of the package."""
+    """Report that the process is at this point."""
     if _watcher is not None:
         _watcher(point)
 
 
 def set_watcher(watcher: Callable[[str], None] | None) -> None:
-    """From now on the watcher is told of every point that is reached; None: nobody."""
-    global _watcher  # noqa: PLW0603 - one process, one watcher; handing it in would touch every constructor
+    """Set the function that is called at every point; None removes it."""
+    global _watcher  # noqa: PLW0603 - one process, one watcher; passing it in would touch every constructor
     _watcher = watcher

@@ -1,14 +1,17 @@
-"""What every refusal is made of."""
+"""Every error that the package raises for a caller. A class's docstring is the text that people and models read.
+
+The codes and HTTP statuses are in one table, `api/errors.py`.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # Small commands load this module, and have no use for a loop.
+    # Small commands load this module and must not pay for importing asyncio.
     import asyncio
 
 
 class MoleculeError(Exception):
-    """Something went wrong that has no better name."""
+    """an unexpected error occurred."""
 
     def __init__(self, **details: Any) -> None:
         self.details = details
@@ -16,46 +19,25 @@ class MoleculeError(Exception):
 
     @property
     def text(self) -> str:
-        """The sentence for people."""
+        """Return the sentence for people."""
         return str(self)
 
     @property
     def extras(self) -> dict[str, Any]:
-        """Members that travel beside the sentence; existing clients read some by name."""
+        """Return the members that are sent beside the sentence; existing clients read some by name."""
         return {}
 
 
 def reject_future(future: "asyncio.Future[Any]", error: BaseException) -> None:
-    """Tells who waits for it what went wrong. It may be gone, and a refusal that nobody looks at is no mistake of ours,
-    as which an error would be logged."""
+    """Set an error on a future. A MoleculeError is marked as retrieved.
+
+    The waiter may be gone, and asyncio would log an unretrieved rejection as an error."""
     future.set_exception(error)
     if isinstance(error, MoleculeError):
         future.exception()
 
 
-# Beside those below: whoever looks for a refusal finds all of them here.
-__all__ = (
-    "BackupFailed",
-    "BadSettings",
-    "ChainsFailed",
-    "CommandFailed",
-    "LoginLinkFailed",
-    "MemoryFailed",
-    "MoleculeError",
-    "OrgFileFailed",
-    "PruneFailed",
-    "RateLimited",
-    "SchemaTooNew",
-    "ServerBusy",
-    "StateInUse",
-    "StoreDamaged",
-    "StoreUnavailable",
-    "TooManyOpen",
-    "Unexpected",
-)
-
-
-# -- the request itself ------------------------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------------------------------
 
 
 class InvalidJson(MoleculeError):
@@ -83,35 +65,35 @@ class HeadersTimeout(MoleculeError):
 
 
 class BadHttp(MoleculeError):
-    """this is not valid HTTP/1.1. Send one request as the standard has it."""
+    """this is not valid HTTP/1.1. Send one request that follows the standard."""
 
 
 class HostNotAllowed(MoleculeError):
-    """this server does not answer for the host name {host!r}. Use its own address, or let the operator add that name
+    """this server does not answer for the host name {host!r}. Use its own address, or let the operator add the name
     with --allowed-host."""
 
 
 class NotFound(MoleculeError):
-    """{what} not found: there is none, or you may not see it. Check what you named it by, or list what you see."""
+    """{what} not found, or you have no access to it. Check the id, or list the ones you can access."""
 
 
 class RouteNotFound(MoleculeError):
-    """no such path. GET /openapi.json lists what this server offers."""
+    """no such path. GET /openapi.json lists the paths of this server."""
 
 
 class MethodNotAllowed(MoleculeError):
-    """this path takes {allowed}, not {method}."""
+    """this path accepts {allowed}, not {method}."""
 
 
 class WebSocketRequired(MoleculeError):
-    """this path speaks WebSocket (version 13). Connect with a WebSocket client, or read GET /events/stream."""
+    """this path requires WebSocket (version 13). Connect with a WebSocket client, or read GET /events/stream."""
 
 
 class InvalidField(MoleculeError):
     """invalid request: {reason}"""
 
 
-# -- identity ----------------------------------------------------------------------------------------------------------
+# -- authentication and access -----------------------------------------------------------------------------------------
 
 
 class MissingCredential(MoleculeError):
@@ -123,19 +105,19 @@ class InvalidCredential(MoleculeError):
 
 
 class InvalidLogin(MoleculeError):
-    """this login link was used before, or is too old. Ask for a new one: molecule login-link"""
+    """this login link was already used or has expired. Ask for a new one: molecule login-link"""
 
 
 class CrossOrigin(MoleculeError):
-    """this request comes from another page than this server's own. Open the server's own address, or use a token."""
+    """this request comes from a page of another origin. Open the server's own address, or use a token."""
 
 
 class CredentialNotAccepted(MoleculeError):
-    """this path does not take a {kind} credential; it takes: {takes}"""
+    """this path does not accept a {kind} credential; it accepts: {takes}"""
 
 
 class InsufficientRole(MoleculeError):
-    """your role {role!r} may not do this; it takes {needed!r}. Ask an owner of the organisation."""
+    """your role {role!r} does not allow this; it requires {needed!r}. Ask an owner of the organisation."""
 
 
 class InvalidCaller(MoleculeError):
@@ -146,7 +128,7 @@ class CommunicationDenied(MoleculeError):
     """access denied: workspaces cannot communicate per hierarchy rules (parent, children and siblings can)"""
 
 
-# -- organisation ------------------------------------------------------------------------------------------------------
+# -- organisations and workspaces --------------------------------------------------------------------------------------
 
 
 class InvalidName(MoleculeError):
@@ -158,7 +140,7 @@ class InvalidParent(MoleculeError):
 
 
 class OrgExists(MoleculeError):
-    """an organisation named {name!r} exists already. Choose another name."""
+    """an organisation named {name!r} already exists. Choose another name."""
 
 
 class UrlRequired(MoleculeError):
@@ -175,8 +157,8 @@ class WorkspaceRemoved(MoleculeError):
 
 
 class ConfirmationRequired(MoleculeError):
-    """{verb} {name!r} also removes the {children_count} below it: repeat with ?confirm=true. A name beside it must be
-    its own."""
+    """{verb} {name!r} also removes the {children_count} workspaces below it: repeat with ?confirm=true. The name, if
+    given, must be its own."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -189,11 +171,11 @@ class StatusConflict(MoleculeError):
 
 
 class TooManyTokens(MoleculeError):
-    """there are {limit} live tokens already. Revoke one that is not used any more."""
+    """the limit of {limit} active tokens is reached. Revoke one that is no longer used."""
 
 
 class LastOwner(MoleculeError):
-    """{name!r} is the last owner of the organisation. Make somebody else an owner first."""
+    """{name!r} is the last owner of the organisation. Make another person an owner first."""
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -204,7 +186,7 @@ class InvalidMessage(MoleculeError):
 
 
 class UnknownMethod(MoleculeError):
-    """unknown method {method!r}; this path takes: {known}"""
+    """unknown method {method!r}; this path accepts: {known}"""
 
 
 class A2AVersionNotSupported(MoleculeError):
@@ -224,8 +206,8 @@ class InboxFull(MoleculeError):
 
 
 class ChainFrozen(MoleculeError):
-    """this chain of messages ran into a limit ({reason}) and waits for a person, who releases or ends it. Send nothing
-    more in it (its root is {root_id}); a person's next message begins a new one."""
+    """this chain of messages reached a limit ({reason}) and waits for a person to release or end it. Send no more
+    messages in it (its root is {root_id}); the next message of a person starts a new chain."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -233,8 +215,8 @@ class ChainFrozen(MoleculeError):
 
 
 class ChainEnded(MoleculeError):
-    """a person has ended this chain of messages. No message of it is taken any more (its root is {root_id}); a person's
-    next message begins a new one."""
+    """a person has ended this chain of messages. It accepts no more messages (its root is {root_id}); the next message
+    of a person starts a new chain."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -242,7 +224,7 @@ class ChainEnded(MoleculeError):
 
 
 class ChainNotFrozen(MoleculeError):
-    """this chain is {state}: there is nothing to decide about it"""
+    """this chain is {state}, not frozen. There is nothing to decide."""
 
 
 class BroadcastDisabled(MoleculeError):
@@ -254,7 +236,7 @@ class BroadcastDisabled(MoleculeError):
 
 
 class BroadcastTooWide(MoleculeError):
-    """this broadcast would go to {count} workspaces, and one may go to {limit}. Write to those it concerns."""
+    """this broadcast would reach {count} workspaces; the limit is {limit}. Send to fewer recipients."""
 
 
 class TalkToUserDisabled(MoleculeError):
@@ -269,25 +251,30 @@ class CursorNotFound(MoleculeError):
     """{name} cursor not found (pruned, foreign or never issued); omit {name} to reset"""
 
 
+class AttemptRequired(MoleculeError):
+    """this message was delivered by a claim: the ack must name its attempt"""
+
+
 class StaleAttempt(MoleculeError):
-    """this ack is for attempt {attempt}, but the message was handed out again as attempt {current}. Handle that one."""
+    """this ack is for attempt {attempt}, but the message was delivered again as attempt {current}. Handle and
+    acknowledge that one."""
 
 
 class NotADeadLetter(MoleculeError):
-    """this message is no dead letter any more: it was {state}. GET its ticks to see where it is."""
+    """this message is no longer a dead letter: it was {state}. GET its ticks for its current state."""
 
 
 class DeliveryRejected(MoleculeError):
-    """the agent did not take this message ({reason}): {detail}. It is a dead letter; an operator can requeue it."""
+    """the agent did not accept this message ({reason}): {detail}. It is a dead letter; an operator can requeue it."""
 
 
 class UnknownHandle(MoleculeError):
-    """reply handle not found: this workspace has no message that it names. Copy it from the instructions of the message
-    that you answer, as it stands there."""
+    """reply handle not found: it names no message of this workspace. Copy it exactly from the instructions of the
+    message that you answer."""
 
 
 class StaleHandle(MoleculeError):
-    """the message of this reply handle is {state} already. {advice}"""
+    """the message of this reply handle is already {state}. {advice}"""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -295,18 +282,14 @@ class StaleHandle(MoleculeError):
 
 
 class HandleMismatch(MoleculeError):
-    """this reply handle answers {whom}, not whom you write to. Send it there, or leave the handle out."""
+    """this reply handle answers {whom}, not the recipient of this message. Send to {whom}, or omit the handle."""
 
 
 class NoPendingDraft(MoleculeError):
-    """there is no draft that waits: this message is {state}"""
+    """this message has no pending draft: it is {state}"""
 
 
-class AttemptRequired(MoleculeError):
-    """this message was handed out by a claim: name its attempt in the ack"""
-
-
-# -- what the server fetches from elsewhere ----------------------------------------------------------------------------
+# -- requests that the server makes ------------------------------------------------------------------------------------
 
 
 class UnsafeUrl(MoleculeError):
@@ -314,7 +297,7 @@ class UnsafeUrl(MoleculeError):
 
 
 class FetchFailed(MoleculeError):
-    """the other side could not be reached, or gave no usable answer: {reason}"""
+    """the remote server could not be reached, or sent no usable response: {reason}"""
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -329,12 +312,12 @@ class FileTooLarge(MoleculeError):
 
 
 class DiskFull(MoleculeError):
-    """there is no room for files on the server's disk; nothing of this upload was kept. Tell the operator, then try
+    """the server's disk has no space left for files; nothing of this upload was stored. Contact the operator, then try
     again."""
 
 
 class FilesUnavailable(MoleculeError):
-    """the server's folder of files does not work; nothing of this upload was kept. Tell the operator, then try
+    """the server's file storage does not work; nothing of this upload was stored. Contact the operator, then try
     again."""
 
     @property
@@ -343,19 +326,19 @@ class FilesUnavailable(MoleculeError):
 
 
 class PreviewUnavailable(MoleculeError):
-    """this file has no preview: only PNG, JPEG, GIF and WebP pictures have one. Download it."""
+    """this file has no preview: only PNG, JPEG, GIF and WebP images have one. Download it."""
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 class ScopeForbidden(MoleculeError):
-    """GLOBAL memories are written by workspaces at the top of the organisation. Use the scope TEAM, or ask one of
+    """only workspaces at the top of the organisation can write GLOBAL memories. Use the scope TEAM, or ask one of
     them."""
 
 
 class MemoryNotOwned(MoleculeError):
-    """this memory was written by another workspace, and only that one or an owner of the organisation can forget it"""
+    """this memory belongs to another workspace; only that workspace or an owner of the organisation can delete it"""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -363,100 +346,36 @@ class MemoryNotOwned(MoleculeError):
 
 
 class MemoryQuotaExceeded(MoleculeError):
-    """this workspace has {limit} {what} already. Forget some that are not needed any more."""
+    """this workspace has reached the limit of {limit} {what}. Delete some that are no longer needed."""
 
 
 class VersionMismatch(MoleculeError):
-    """the key has version {current_version}, not {expected_version} (0: it is not there). Read it again, then decide
-    anew."""
+    """the key has version {current_version}, not {expected_version} (0: it does not exist). Read it again, then
+    retry."""
 
     @property
     def extras(self) -> dict[str, Any]:
         return dict(self.details)
 
 
-class RateLimited(MoleculeError):
-    """rate limit exceeded"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": self.details["retry_after"]}
+# -- prompts -----------------------------------------------------------------------------------------------------------
 
 
-class CapacityExceeded(MoleculeError):
-    """so many {what} are in use that no more are taken (at most {most}). End one, then try again."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 5}  # it is up to the caller how soon one ends; not at once, or it would only ask
+class SharedFilesForbidden(MoleculeError):
+    """shared files can be read only by the workspace's direct children, by people and by itself. Ask your own parent
+    for the files that it shares."""
 
 
-class ServerBusy(MoleculeError):
-    """too much is waiting to be written; try again shortly"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 1}
+class PromptNotReported(MoleculeError):
+    """the agent of this workspace has not reported its system prompt yet. Run `molecule prompt show --report` or
+    `molecule prompt watch` where it runs."""
 
 
-class StoreUnavailable(MoleculeError):
-    """the store does not answer; try again shortly, with the same messageId, so that nothing is done twice"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 5}
-
-
-class InternalError(MoleculeError):
-    """the server made a mistake; it is in its log under {reference}. Nothing was changed."""
-
-
-class StateInUse(MoleculeError):
-    """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
-
-
-class StoreDamaged(MoleculeError):
-    """the store {place} cannot be opened ({reason}). Put a backup back: molecule restore COPY"""
-
-
-class SchemaTooNew(MoleculeError):
-    """the store was written by a newer Molecule (schema {found}, this one knows {known}). Install that version."""
-
-
-class BackupFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class CommandFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class PruneFailed(MoleculeError):
-    """{url} did not prune: {reason}. Name the --port of a running server and the --state-dir that holds its token."""
-
-
-class LoginLinkFailed(MoleculeError):
-    """no login link: {reason}"""
-
-
-class ChainsFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class MemoryFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class OrgFileFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class BadSettings(MoleculeError):
-    """invalid setting: {reason}"""
+# -- instruction templates ---------------------------------------------------------------------------------------------
 
 
 class InvalidTemplate(MoleculeError):
-    """this template is refused: {part}, line {line}: {reason}"""
+    """this template is invalid: {part}, line {line}: {reason}"""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -468,7 +387,7 @@ class AmbiguousTemplate(MoleculeError):
 
 
 class TemplateInUse(MoleculeError):
-    """the template {template_id!r} is still used by: {users}. Give them another one first."""
+    """the template {template_id!r} is still used by: {users}. Assign them another one first."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -476,15 +395,14 @@ class TemplateInUse(MoleculeError):
 
 
 class TooManyTemplates(MoleculeError):
-    """there are {limit} {what} already. Delete some that are not used any more."""
+    """the limit of {limit} {what} is reached. Delete some that are no longer used."""
 
 
-class SelfDelegation(MoleculeError):
-    """a workspace cannot delegate to itself. Do the work here, or choose one of your peers."""
+# -- delegations -------------------------------------------------------------------------------------------------------
 
 
 class _LimitDetails:
-    """A guard of delegations refused: which limit, how much of it is in use, what to do instead."""
+    """Adds the limit, its use and the remedy to the response of an error about a limit."""
 
     details: dict[str, Any]
 
@@ -493,29 +411,31 @@ class _LimitDetails:
         return {name: self.details[name] for name in ("limit", "use", "most", "remedy")}
 
 
+class SelfDelegation(MoleculeError):
+    """a workspace cannot delegate to itself. Do the task here, or choose one of your peers."""
+
+
 class DelegationLimit(_LimitDetails, MoleculeError):
-    """this delegation is refused: {what} ({use} of {most}). {remedy}"""
+    """this delegation is rejected: {what} ({use} of {most}). {remedy}"""
 
 
 class DelegationCycle(_LimitDetails, MoleculeError):
-    """this delegation is refused: {what} ({use} of {most}). {remedy} The same task would go round for ever."""
+    """this delegation is rejected: {what} ({use} of {most}). {remedy} The same task would repeat without end."""
 
 
 class DelegationNotEnded(MoleculeError):
-    """this delegation has not ended: it is {status}. Wait for its end, or cancel it; then it can be begun again."""
+    """this delegation has not ended: it is {status}. Wait for its end or cancel it; then it can be started again."""
 
 
-class DecisionRequired(MoleculeError):
-    """this message asks for a decision, and no text is one: call decide_approval with approval_id {approval_id} and
-    approve, deny, escalate or more_info."""
+class NotTheAssignee(MoleculeError):
+    """only the workspace that has the task can report this. The delegator can cancel it, or update what it recorded."""
 
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"approval_id": self.details["approval_id"]}
+
+# -- approvals ---------------------------------------------------------------------------------------------------------
 
 
 class _ApprovalDetails:
-    """A refusal that shows the approval as it stands."""
+    """Adds the current state of the approval to the response of an error."""
 
     details: dict[str, Any]
 
@@ -524,48 +444,59 @@ class _ApprovalDetails:
         return {"approval": self.details["approval"]}
 
 
+class DecisionRequired(MoleculeError):
+    """this message requires a decision, not a text: call decide_approval with approval_id {approval_id} and approve,
+    deny, escalate or more_info."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"approval_id": self.details["approval_id"]}
+
+
 class SelfApproval(MoleculeError):
-    """a workspace decides nothing that it has asked for itself. Wait for the decision, or withdraw the request."""
+    """a workspace cannot decide its own approval request. Wait for the decision, or withdraw the request."""
 
 
 class AlreadyDecided(_ApprovalDetails, MoleculeError):
-    """this approval was decided before: {decided}. The first decision holds; the approval says whose it is."""
+    """this approval is already decided: {decided}. The first decision is final; the approval names who made it."""
 
 
 class ApprovalReassigned(_ApprovalDetails, MoleculeError):
-    """this approval is not yours to decide any more: {what}. There is nothing left to do about it."""
+    """this approval does not wait for your decision: {what}."""
 
 
 class ApprovalChanged(_ApprovalDetails, MoleculeError):
-    """what was shown is not what stands there now (revision {revision}, action_hash {action_hash}). Read it again."""
+    """the approval has changed since you read it (now revision {revision}, action_hash {action_hash}). Read it again,
+    then decide."""
 
 
 class ApprovalEnded(_ApprovalDetails, MoleculeError):
-    """this approval has ended ({status}): nothing can be added to it or taken back. Ask anew if it is still needed."""
+    """this approval has ended ({status}) and cannot be changed. Request a new one if it is still needed."""
 
 
 class NoPendingQuestion(_ApprovalDetails, MoleculeError):
-    """nobody waits for an answer about this approval: {what}."""
+    """this approval has no open question: {what}."""
 
 
 class NoHigherApprover(_ApprovalDetails, MoleculeError):
-    """this approval cannot be passed on: it waits for a person already. Approve it, deny it, or ask for more."""
+    """this approval cannot be escalated: it already waits for a person. Approve it, deny it, or ask for more
+    information."""
 
 
 class TooManyQuestions(_ApprovalDetails, MoleculeError):
-    """so many questions about one approval are enough ({limit}). Approve it, deny it, or pass it on."""
+    """the limit of {limit} questions per approval is reached. Approve it, deny it, or escalate it."""
 
 
 class ApprovalUsed(_ApprovalDetails, MoleculeError):
-    """this approval was used before, at {used_at}; each is good for one action. Ask anew for another one."""
+    """this approval was already used at {used_at}; an approval is valid for one action. Request a new one."""
 
 
 class NotApproved(_ApprovalDetails, MoleculeError):
-    """this approval allows nothing: {why}."""
+    """this approval does not allow the action: {why}."""
 
 
 class ApprovalRequired(_ApprovalDetails, MoleculeError):
-    """{action} needs an approval, by a rule of this workspace. {how}"""
+    """{action} requires an approval, by a rule of this workspace. {how}"""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -573,36 +504,20 @@ class ApprovalRequired(_ApprovalDetails, MoleculeError):
 
 
 class TooManyApprovals(MoleculeError):
-    """this workspace has {limit} approvals open already. Wait for decisions, or withdraw what is not needed."""
-
-
-class NotTheAssignee(MoleculeError):
-    """only the workspace that has the task may say this. Who gave it can cancel it, or update what it recorded."""
-
-
-# -- prompts -----------------------------------------------------------------------------------------------------------
-
-
-class SharedFilesForbidden(MoleculeError):
-    """what a workspace shares is read by its direct children, by people and by itself. Ask your own parent for what it
-    shares."""
-
-
-class PromptNotReported(MoleculeError):
-    """the agent of this workspace has not told its system prompt yet. Run `molecule prompt show --report` or
-    `molecule prompt watch` where it runs."""
+    """this workspace has reached the limit of {limit} open approvals. Wait for decisions, or withdraw requests that are
+    not needed."""
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
 class BaseInstructionsRequired(MoleculeError):
-    """a thread needs base instructions, and the agent of this workspace has not told its system prompt yet. Send
-    base_instructions, or let the agent tell its prompt first."""
+    """a thread needs base instructions, and the agent of this workspace has not reported its system prompt yet. Send
+    base_instructions, or let the agent report its prompt first."""
 
 
 class ThreadLeased(MoleculeError):
-    """this thread is held by the engine {owner!r} until {until}. Wait until it lets go, or is not heard of any more."""
+    """the engine {owner!r} holds this thread until {until}. Wait until it releases the thread or its lease expires."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -610,7 +525,8 @@ class ThreadLeased(MoleculeError):
 
 
 class StaleGeneration(MoleculeError):
-    """generation {given} does not hold this thread any more: it is {generation}. Nothing was written. Claim it anew."""
+    """generation {given} no longer holds this thread: the current one is {generation}. Nothing was written. Claim the
+    thread again."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -622,7 +538,7 @@ class ThreadClosedError(MoleculeError):
 
 
 class ThreadBusy(MoleculeError):
-    """a turn of this thread runs ({turn_id}): {what} Interrupt it, or wait for its end."""
+    """a turn of this thread is running ({turn_id}): {what} Interrupt it, or wait for its end."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -630,11 +546,11 @@ class ThreadBusy(MoleculeError):
 
 
 class NoRunningTurn(MoleculeError):
-    """no turn of this thread runs that could be steered. Send it with mode auto or queue."""
+    """this thread has no running turn to steer. Send the input with mode auto or queue."""
 
 
 class TurnMismatch(MoleculeError):
-    """the turn that runs is {turn_id}, not {expected}. Read the thread again, then decide anew."""
+    """the running turn is {turn_id}, not {expected}. Read the thread again, then retry."""
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -642,11 +558,11 @@ class TurnMismatch(MoleculeError):
 
 
 class TurnNotOpen(MoleculeError):
-    """this turn cannot be begun or ended: it is {status}."""
+    """this turn cannot be started or ended: it is {status}."""
 
 
 class ThreadLimit(_LimitDetails, MoleculeError):
-    """this is refused: {what} ({use} of {most}, {limit}). {remedy}"""
+    """this request is rejected: {what} ({use} of {most}, {limit}). {remedy}"""
 
 
 class InvalidTask(MoleculeError):
@@ -654,12 +570,99 @@ class InvalidTask(MoleculeError):
 
 
 class AgentNotFound(MoleculeError):
-    """there is no agent {target!r} that this thread may reach. list_agents names those of its tree."""
+    """agent {target!r} not found, or this thread cannot reach it. list_agents lists the agents of its tree."""
 
 
 class RootNotWakeable(MoleculeError):
-    """those below a root do not wake it, unless its permissions say so (root_followups). Use send_message."""
+    """agents below a root cannot wake it unless its permissions allow it (root_followups). Use send_message."""
 
 
 class WaitTargetGone(MoleculeError):
-    """the agent {target!r} is not there to be waited for: {outcome}. Nothing is known of its end."""
+    """the agent {target!r} cannot be waited for: {outcome}. Its result is unknown."""
+
+
+# -- server and store --------------------------------------------------------------------------------------------------
+
+
+class RateLimited(MoleculeError):
+    """rate limit exceeded"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": self.details["retry_after"]}
+
+
+class CapacityExceeded(MoleculeError):
+    """the limit of {most} {what} is reached. End one, then try again."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}  # the caller decides when one ends; 0 would make it poll
+
+
+class ServerBusy(MoleculeError):
+    """too many writes are queued; try again shortly"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 1}
+
+
+class StoreUnavailable(MoleculeError):
+    """the store does not respond; try again shortly with the same messageId, so that nothing is done twice"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}
+
+
+class InternalError(MoleculeError):
+    """an internal error occurred; the server's log has it under {reference}. Nothing was changed."""
+
+
+class StateInUse(MoleculeError):
+    """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
+
+
+class StoreDamaged(MoleculeError):
+    """the store {place} cannot be opened ({reason}). Restore a backup: molecule restore COPY"""
+
+
+class SchemaTooNew(MoleculeError):
+    """the store was written by a newer Molecule (schema {found}; this version supports up to {known}). Install that
+    version."""
+
+
+class BadSettings(MoleculeError):
+    """invalid setting: {reason}"""
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+class CommandFailed(MoleculeError):
+    """the command failed: {reason}"""
+
+
+class BackupFailed(MoleculeError):
+    """the command failed: {reason}"""
+
+
+class ChainsFailed(MoleculeError):
+    """the command failed: {reason}"""
+
+
+class LoginLinkFailed(MoleculeError):
+    """cannot create a login link: {reason}"""
+
+
+class MemoryFailed(MoleculeError):
+    """the command failed: {reason}"""
+
+
+class OrgFileFailed(MoleculeError):
+    """the command failed: {reason}"""
+
+
+class PruneFailed(MoleculeError):
+    """{url} cannot prune: {reason}. Name the --port of a running server and the --state-dir that holds its token."""

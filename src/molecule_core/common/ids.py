@@ -1,4 +1,4 @@
-"""Ids and secrets, made in process from a clock and a source of randomness that are handed in."""
+"""Ids and secrets, generated from an injected clock and randomness."""
 
 import os
 import random
@@ -7,23 +7,23 @@ from typing import Protocol
 from molecule_core.common.clock import Clock
 
 _ID_RANDOM_BITS = 74
-# Microseconds take 52 bits until the year 2112.
+# Microseconds need 52 bits until the year 2112.
 _NUMBER_RANDOM_BITS = 11
 _RANDOM_MASK = (1 << _ID_RANDOM_BITS) - 1
 
 
 class Randomness(Protocol):
-    """Where unpredictability comes from."""
+    """Source of randomness."""
 
     def bits(self, count: int) -> int:
-        """So many random bits; good for ids and jitter, not for secrets."""
+        """Return this many random bits; good for ids and jitter, not for secrets."""
 
     def secret(self, count: int) -> bytes:
-        """So many bytes fit for a credential."""
+        """Return this many bytes, fit for a credential."""
 
 
 class SystemRandomness(Randomness):
-    """The machine's own: a seeded generator for ids (no system call each), the kernel for secrets."""
+    """The machine's randomness: a seeded generator for ids (no system call each), the kernel for secrets."""
 
     def __init__(self) -> None:
         self._random = random.Random(os.urandom(32))
@@ -36,7 +36,9 @@ class SystemRandomness(Randomness):
 
 
 class IdGenerator:
-    """Time-ordered UUIDs (RFC 9562, version 7): each is greater than the one before, also within a millisecond."""
+    """Generator of time-ordered UUIDs (RFC 9562, version 7).
+
+    Each is greater than the one before, also within a millisecond."""
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
@@ -45,26 +47,27 @@ class IdGenerator:
         self._last_number = 0
 
     def new(self) -> str:
-        """A new id as lower-case text, `019c1f0e-....-7...-....-............`."""
+        """Create an id as lower-case text, `019c1f0e-....-7...-....-............`."""
         fresh = ((self._clock.now() // 1000) << _ID_RANDOM_BITS) | self._randomness.bits(_ID_RANDOM_BITS)
         self._last = fresh = fresh if fresh > self._last else self._last + 1
         return _to_uuid(fresh)
 
     def new_number(self) -> int:
-        """A new time-ordered number of 63 bits: greater than the one before. Two processes that ask within the same
-        microsecond are told apart by chance alone."""
+        """Create a time-ordered number of 63 bits, greater than the one before.
+
+        Numbers of two processes within the same microsecond differ only by their 11 random bits."""
         fresh = self._clock.now() << _NUMBER_RANDOM_BITS | self._randomness.bits(_NUMBER_RANDOM_BITS)
         self._last_number = fresh = fresh if fresh > self._last_number else self._last_number + 1
         return fresh
 
 
 def _to_uuid(value: int) -> str:
-    """48 bits of time and 74 of randomness with version and variant put between them, as RFC 9562 lays them out."""
+    """Format 48 bits of time and 74 of randomness with version and variant between them, as RFC 9562 requires."""
     ms, rand = value >> _ID_RANDOM_BITS, value & _RANDOM_MASK
     high, low = rand >> 62, rand & 0xFFFF_FFFF_FFFF
     return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{high:03x}-{0x8000 | rand >> 48 & 0x3FFF:04x}-{low:012x}"
 
 
 def id_timestamp(id_: str) -> int:
-    """When an id was made, in microseconds; to the millisecond."""
+    """Return the creation time of an id in microseconds, with millisecond precision."""
     return int(id_[:8] + id_[9:13], 16) * 1000

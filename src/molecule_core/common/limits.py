@@ -1,4 +1,4 @@
-"""Every limit, in one place; docs/limits.md is generated from here (`scripts/docs`).
+"""All limits in one place; docs/limits.md is generated from here (`scripts/docs`).
 
 Each is a setting: environment `MOLECULE_LIMIT_<NAME>`, or `[limits]` in the settings file.
 """
@@ -9,143 +9,150 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 MAX_REPLY_SECONDS = 30 * 86_400
-"""The longest time that a workspace may give its agent for an answer."""
+"""Maximum time that a workspace may give its agent for an answer."""
 SPARE_FILES = 256
-"""Beside its connections, a server opens so many files at most: the store's, the logs, the libraries'."""
+"""Files that a server opens at most besides its connections: store, logs, libraries."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds of what one caller may make the server hold, read or wait for. Sizes in bytes, times in seconds."""
+    """Bounds of what one caller can make the server store, read or wait for. Sizes in bytes, times in seconds."""
 
     body_bytes: Annotated[Count, Meta(description="one request body")] = 1 << 20
     header_bytes: Annotated[Count, Meta(description="all headers of one request")] = 64 << 10
     header_seconds: Annotated[Count, Meta(description="until a request's headers are complete")] = 10
     body_seconds: Annotated[Count, Meta(description="until a request's body is complete")] = 30
-    refused_bytes: Annotated[Count, Meta(description="read on behind a refusal, then cut")] = 8 << 20
+    refused_bytes: Annotated[
+        Count, Meta(description="read after a request was rejected, then the connection is cut")
+    ] = 8 << 20
     json_depth: Annotated[Count, Meta(description="levels of nesting in a JSON body")] = 32
     text_bytes: Annotated[Count, Meta(description="text of one message, UTF-8")] = 256 << 10
     parts: Annotated[Count, Meta(description="parts of one message")] = 64
     attachments: Annotated[Count, Meta(description="file parts of one message")] = 10
     attachment_bytes: Annotated[Count, Meta(description="one file")] = 25 << 20
-    upload_bytes: Annotated[Count, Meta(description="one request that brings files, with its wrapping")] = 10 * (
+    upload_bytes: Annotated[Count, Meta(description="one upload request, with its multipart encoding")] = 10 * (
         25 << 20
     ) + (1 << 20)
-    upload_hours: Annotated[Count, Meta(description="hours that a file is kept which no message mentions")] = 24
-    disk_reserve_bytes: Annotated[Count, Meta(description="room on the disk that files leave to everything else")] = (
-        256 << 20
-    )
-    file_name_bytes: Annotated[Count, Meta(description="the name of a file, UTF-8; cut, its ending is kept")] = 255
-    id_length: Annotated[Count, Meta(description="an id that a client chooses, of A-Z a-z 0-9 . _ : -")] = 128
+    upload_hours: Annotated[Count, Meta(description="hours that a file without a message is kept")] = 24
+    disk_reserve_bytes: Annotated[Count, Meta(description="disk space that files leave free")] = 256 << 20
+    file_name_bytes: Annotated[Count, Meta(description="the name of a file, UTF-8; cut, its extension is kept")] = 255
+    id_length: Annotated[Count, Meta(description="an id chosen by a client, of A-Z a-z 0-9 . _ : -")] = 128
     name_length: Annotated[Count, Meta(description="a name of a workspace, person or organisation, characters")] = 120
     short_text_length: Annotated[Count, Meta(description="role, runtime and other one-line fields, characters")] = 500
-    error_detail_length: Annotated[Count, Meta(description="what a report says of an error, characters; cut")] = 4096
+    error_detail_length: Annotated[Count, Meta(description="error text of a report, characters; cut")] = 4096
     card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
-    inbox_unhandled: Annotated[Count, Meta(description="messages waiting in one inbox, then 429")] = 10_000
+    inbox_unhandled: Annotated[Count, Meta(description="unhandled messages in one inbox, then 429")] = 10_000
     removal_named: Annotated[
-        Count, Meta(description="messages that one note about a removal names, and workspaces, the newest")
+        Count, Meta(description="messages and workspaces that one removal notice names, the newest")
     ] = 10
-    chain_hops: Annotated[
-        Count, Meta(description="messages that one message may cause behind each other, then frozen")
-    ] = 24
-    chain_messages: Annotated[Count, Meta(description="messages that one message may cause in all, then frozen")] = 1000
+    chain_hops: Annotated[Count, Meta(description="messages in a row that one message may cause, then frozen")] = 24
+    chain_messages: Annotated[Count, Meta(description="messages in all that one message may cause, then frozen")] = 1000
     cause_seconds: Annotated[
-        Count, Meta(description="a handled message counts as the cause of what its agent sends")
+        Count, Meta(description="a handled message counts as the cause of what its agent sends for this long")
     ] = 600
-    pingpong: Annotated[Count, Meta(description="messages without content back and forth, then frozen")] = 6
-    broadcast_most: Annotated[Count, Meta(description="workspaces that one broadcast may go to")] = 500
+    pingpong: Annotated[
+        Count, Meta(description="consecutive messages without content between two agents, then frozen")
+    ] = 6
+    broadcast_most: Annotated[Count, Meta(description="recipients of one broadcast")] = 500
     requests_per_minute: Annotated[Count, Meta(description="requests of one caller, then 429")] = 3000
     sends_per_minute: Annotated[Count, Meta(description="messages that one workspace sends, then 429")] = 600
     org_sends_per_minute: Annotated[
         Count, Meta(description="messages that all workspaces of one organisation send")
     ] = 6000
-    anonymous_per_minute: Annotated[Count, Meta(description="requests of one address without a known credential")] = 300
-    logins_per_minute: Annotated[Count, Meta(description="tries to log in from one address, then 429")] = 10
-    tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
-    expand_most: Annotated[Count, Meta(description="workspaces that one expand makes")] = 100
+    anonymous_per_minute: Annotated[Count, Meta(description="requests from one address without a known credential")] = (
+        300
+    )
+    logins_per_minute: Annotated[Count, Meta(description="login attempts from one address, then 429")] = 10
+    tree_depth: Annotated[Count, Meta(description="levels of workspaces in an org tree")] = 32
+    expand_most: Annotated[Count, Meta(description="workspaces created by one expand")] = 100
     page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
     page_bytes: Annotated[
-        Count, Meta(description="bodies, drafts and lines of logs in one page; it ends early and has at least one row")
+        Count, Meta(description="bodies, drafts and log entries in one page; it ends early and has at least one row")
     ] = 4 << 20
     history_rows: Annotated[Count, Meta(description="messages in one page of chat history")] = 1000
-    wait_seconds: Annotated[Count, Meta(description="a long-poll is held at most so long")] = 25
-    lease_seconds: Annotated[Count, Meta(description="a claim's lease at most")] = 3600
-    since_seconds: Annotated[Count, Meta(description="how far back since_secs may look")] = 30 * 86_400
-    waiting_commands: Annotated[Count, Meta(description="writes waiting for the store, then 503")] = 10_000
+    wait_seconds: Annotated[Count, Meta(description="longest wait of a long-poll")] = 25
+    lease_seconds: Annotated[Count, Meta(description="longest lease of a claim")] = 3600
+    since_seconds: Annotated[Count, Meta(description="maximum of since_secs")] = 30 * 86_400
+    waiting_commands: Annotated[Count, Meta(description="writes queued for the store, then 503")] = 10_000
     group_commands: Annotated[Count, Meta(description="writes that share one commit")] = 512
-    silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then offline")] = 90
-    sweep_seconds: Annotated[Count, Meta(description="between two looks for silent workspaces")] = 15
-    person_token_days: Annotated[Count, Meta(description="life of a person's token")] = 90
-    live_tokens: Annotated[Count, Meta(description="live tokens of one workspace or person")] = 50
-    grace_seconds: Annotated[Count, Meta(description="how long a rotated token may still be good")] = 3600
-    invitation_hours: Annotated[Count, Meta(description="an invitation into an organisation is good for")] = 72
-    login_seconds: Annotated[Count, Meta(description="a one-time login link is good for")] = 900
-    session_days: Annotated[Count, Meta(description="life of a login in a browser")] = 30
-    idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept")] = 75
-    unread_seconds: Annotated[Count, Meta(description="between looks at an unread answer; the third cuts it")] = 30
-    subscriber_bytes: Annotated[Count, Meta(description="events one live reader may leave unread, then it is cut")] = (
-        1 << 20
-    )
-    resume_events: Annotated[Count, Meta(description="events a live reader may catch up on; beyond it a snapshot")] = (
-        5000
-    )
-    live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
-    frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then the workspace is offline")] = 90
+    sweep_seconds: Annotated[Count, Meta(description="between two checks for workspaces without a heartbeat")] = 15
+    person_token_days: Annotated[Count, Meta(description="lifetime of a person's token")] = 90
+    live_tokens: Annotated[Count, Meta(description="active tokens of one workspace or person")] = 50
+    grace_seconds: Annotated[Count, Meta(description="maximum time that a rotated token stays valid")] = 3600
+    invitation_hours: Annotated[Count, Meta(description="an invitation to an organisation is valid for")] = 72
+    login_seconds: Annotated[Count, Meta(description="a one-time login link is valid for")] = 900
+    session_days: Annotated[Count, Meta(description="lifetime of a browser session")] = 30
+    idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept open")] = 75
+    unread_seconds: Annotated[
+        Count, Meta(description="between checks of a response that the client does not read; the third check cuts it")
+    ] = 30
+    subscriber_bytes: Annotated[
+        Count, Meta(description="unsent events of one live subscriber, then it is disconnected")
+    ] = 1 << 20
+    resume_events: Annotated[
+        Count, Meta(description="events that a live subscriber may catch up on; beyond it a snapshot")
+    ] = 5000
+    live_seconds: Annotated[Count, Meta(description="between two keep-alives on a quiet live connection")] = 15
+    frame_bytes: Annotated[Count, Meta(description="one frame from a live subscriber")] = 4096
     reply_seconds: Annotated[
         Count,
-        Meta(description="an answer is due so long after hand-over; overdue as long again"),
+        Meta(description="an answer is due this long after delivery, and overdue after twice that"),
     ] = 120
     reply_work_seconds: Annotated[
-        Count, Meta(description="an agent that says it is at work is not reminded so long after hand-over")
+        Count, Meta(description="an agent that reports progress is not reminded for this long after delivery")
     ] = 3600
     template_bytes: Annotated[
-        Count, Meta(description="all texts of an instruction template, UTF-8; with those it extends twice as many")
+        Count,
+        Meta(
+            description="all texts of an instruction template, UTF-8; twice as many with the templates that it extends"
+        ),
     ] = 12 << 10
     template_nodes: Annotated[
-        Count, Meta(description="parts that these texts are made of, as they are parsed; with extended ones twice")
+        Count, Meta(description="nodes of these texts when parsed; twice as many with the templates that it extends")
     ] = 600
     template_steps: Annotated[
-        Count, Meta(description="parts that the loops of a template may go through for one message")
+        Count, Meta(description="nodes that a template may render for one message, with its loops")
     ] = 10_000
-    instruction_bytes: Annotated[Count, Meta(description="instructions with one message, UTF-8; else it has none")] = (
-        16 << 10
-    )
+    instruction_bytes: Annotated[
+        Count, Meta(description="instructions of one message, UTF-8; above it the message has none")
+    ] = 16 << 10
     templates: Annotated[Count, Meta(description="instruction templates of one organisation, then 409")] = 200
     template_versions: Annotated[Count, Meta(description="versions of one instruction template, then 409")] = 1000
     canary_outcomes: Annotated[
-        Count, Meta(description="outcomes that a canary version must have before it may be rolled back")
+        Count, Meta(description="outcomes that a canary version needs before it may be rolled back")
     ] = 3
-    delegation_depth: Annotated[Count, Meta(description="levels of delegations below each other, then 429")] = 8
-    delegation_children: Annotated[Count, Meta(description="open delegations below one, then 429")] = 32
+    delegation_depth: Annotated[Count, Meta(description="levels of nested delegations, then 429")] = 8
+    delegation_children: Annotated[Count, Meta(description="open sub-delegations of one delegation, then 429")] = 32
     delegations_per_root: Annotated[Count, Meta(description="delegations of one tree, then 429")] = 256
     delegation_attempts: Annotated[
-        Count, Meta(description="sends of a delegation to a push agent; that it is busy does not count")
+        Count, Meta(description="pushes of a delegation to a push agent; a busy response does not count")
     ] = 2
-    delegation_retry_seconds: Annotated[Count, Meta(description="pause before the second of them")] = 8
-    delegation_seconds: Annotated[Count, Meta(description="a delegation ends as failed, if nobody says when")] = 21_600
-    delegation_most_seconds: Annotated[Count, Meta(description="the same if somebody does, at most")] = 30 * 86_400
+    delegation_retry_seconds: Annotated[Count, Meta(description="pause before the second push")] = 8
+    delegation_seconds: Annotated[Count, Meta(description="default time until a delegation fails")] = 21_600
+    delegation_most_seconds: Annotated[Count, Meta(description="maximum time until a delegation fails")] = 30 * 86_400
     delegation_stuck_seconds: Annotated[
-        Count, Meta(description="without a sign of life of a delegation's work, then it is shown as stuck")
+        Count, Meta(description="without activity in a delegation's task, then it is shown as stuck")
     ] = 600
     delegation_unknown_seconds: Annotated[
-        Count, Meta(description="a delegation was sent and no answer came, then it has failed")
+        Count, Meta(description="a pushed delegation without a response fails after this long")
     ] = 900
     delegation_key_hours: Annotated[Count, Meta(description="hours that an idempotency key is kept")] = 24
     delegation_rows: Annotated[Count, Meta(description="delegations in one page of a list")] = 500
-    delegation_lines: Annotated[Count, Meta(description="lines of one time line that are shown, the newest")] = 200
+    delegation_lines: Annotated[Count, Meta(description="entries of one timeline that are shown, the newest")] = 200
     delegations_in_snapshot: Annotated[Count, Meta(description="open delegations in a snapshot, the newest")] = 5000
     refusals_in_snapshot: Annotated[
-        Count, Meta(description="delegations that a limit stopped within a day, in a snapshot, the newest")
+        Count, Meta(description="delegations rejected by a limit within a day, in a snapshot, the newest")
     ] = 50
     delegation_history_days: Annotated[Count, Meta(description="days that a row of delegation_history is kept")] = 90
-    approval_seconds: Annotated[Count, Meta(description="an approval expires, if nobody says when")] = 3600
-    approval_most_seconds: Annotated[Count, Meta(description="the same if somebody does, at most")] = 7 * 86_400
+    approval_seconds: Annotated[Count, Meta(description="default time until an approval expires")] = 3600
+    approval_most_seconds: Annotated[Count, Meta(description="maximum time until an approval expires")] = 7 * 86_400
     approval_level_seconds: Annotated[
-        Count, Meta(description="a workspace has so long to decide, then the next one is asked")
+        Count, Meta(description="time that one approver has, then the next one is asked")
     ] = 120
-    approval_use_seconds: Annotated[Count, Meta(description="an approved action may be done so long after")] = 86_400
+    approval_use_seconds: Annotated[Count, Meta(description="an approved action may be done for this long")] = 86_400
     approval_bytes: Annotated[Count, Meta(description="the details of one approval, canonical JSON")] = 8 << 10
     approval_text_length: Annotated[
-        Count, Meta(description="a reason, a note or an answer of an approval, characters; cut")
+        Count, Meta(description="a reason, note or answer of an approval, characters; cut")
     ] = 2000
     approval_questions: Annotated[Count, Meta(description="questions about one approval, then 409")] = 10
     approvals_open: Annotated[Count, Meta(description="open approvals of one workspace, then 409")] = 50
@@ -153,94 +160,102 @@ class Limits(Struct, frozen=True, kw_only=True):
     approvals_in_snapshot: Annotated[
         Count, Meta(description="open approvals in a snapshot, the oldest; and ended ones, the newest")
     ] = 500
-    approval_shown_seconds: Annotated[Count, Meta(description="an ended approval stays in snapshots")] = 3600
+    approval_shown_seconds: Annotated[Count, Meta(description="an ended approval stays in snapshots for")] = 3600
     approval_rules: Annotated[Count, Meta(description="approval rules of one workspace, and grants, then 422")] = 100
     thread_depth: Annotated[Count, Meta(description="levels of agents below a thread, then 429")] = 4
-    thread_live: Annotated[Count, Meta(description="agents of one tree that are at work, then 429")] = 16
+    thread_live: Annotated[Count, Meta(description="running agents of one tree, then 429")] = 16
     thread_lifetime: Annotated[Count, Meta(description="agents of one tree in all, then 429")] = 256
     thread_spawns_per_minute: Annotated[Count, Meta(description="agents that one workspace spawns, then 429")] = 120
     turn_tokens: Annotated[Count, Meta(description="tokens of one turn, then it is stopped")] = 5_000_000
     thread_tokens: Annotated[Count, Meta(description="tokens of one thread, then 429")] = 50_000_000
     thread_tree_tokens: Annotated[Count, Meta(description="tokens of one tree of threads, then 429")] = 200_000_000
-    thread_input_bytes: Annotated[Count, Meta(description="input of one turn, and one letter between agents")] = (
+    thread_input_bytes: Annotated[Count, Meta(description="input of one turn, and one message between agents")] = (
         256 << 10
     )
-    thread_entry_bytes: Annotated[Count, Meta(description="one line of a thread's log, as JSON")] = 1 << 20
-    thread_event_bytes: Annotated[Count, Meta(description="one such line in an event; a larger one is read apart")] = (
-        16 << 10
-    )
-    thread_entries: Annotated[Count, Meta(description="lines that an engine adds to a log at once")] = 100
-    thread_queue: Annotated[Count, Meta(description="turns of one thread that wait, then 429")] = 100
+    thread_entry_bytes: Annotated[Count, Meta(description="one entry of a thread's log, as JSON")] = 1 << 20
+    thread_event_bytes: Annotated[
+        Count, Meta(description="one log entry in an event; a larger one is read separately")
+    ] = 16 << 10
+    thread_entries: Annotated[Count, Meta(description="log entries that an engine appends at once")] = 100
+    thread_queue: Annotated[Count, Meta(description="queued turns of one thread, then 429")] = 100
     thread_lease_seconds: Annotated[
-        Count, Meta(description="an engine that is not heard of so long loses its thread to another")
+        Count, Meta(description="without a request of the engine, then another engine can claim its thread")
     ] = 60
     thread_engine_seconds: Annotated[
-        Count, Meta(description="an engine that has not asked for work so long is not counted on to run threads")
+        Count, Meta(description="without a request for work, then an engine no longer counts as available")
     ] = 90
-    thread_wait_seconds: Annotated[Count, Meta(description="an agent waits for others, if it does not say")] = 30
-    thread_wait_most_seconds: Annotated[Count, Meta(description="the same if it does, at most")] = 3600
+    thread_wait_seconds: Annotated[Count, Meta(description="default wait of an agent for other agents")] = 30
+    thread_wait_most_seconds: Annotated[Count, Meta(description="maximum wait of an agent for other agents")] = 3600
     thread_targets: Annotated[Count, Meta(description="agents that one wait may name")] = 64
-    thread_rows: Annotated[Count, Meta(description="threads in one page of a list, and lines of a log")] = 200
+    thread_rows: Annotated[Count, Meta(description="threads in one page of a list, and entries of a log")] = 200
     appserver_requests: Annotated[
-        Count, Meta(description="requests of one app-server client that wait, then refused")
+        Count, Meta(description="pending requests of one app-server client, then rejected")
     ] = 64
-    appserver_trees: Annotated[Count, Meta(description="trees of threads that one app-server client follows")] = 1000
+    appserver_trees: Annotated[Count, Meta(description="trees of threads that one app-server client subscribes to")] = (
+        1000
+    )
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
-    option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
+    option_length: Annotated[Count, Meta(description="one option of a question, characters")] = 120
     shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32
-    shared_file_bytes: Annotated[Count, Meta(description="one of them, UTF-8")] = 64 << 10
-    shared_context_bytes: Annotated[Count, Meta(description="all of them together, UTF-8")] = 256 << 10
+    shared_file_bytes: Annotated[Count, Meta(description="one shared file, UTF-8")] = 64 << 10
+    shared_context_bytes: Annotated[Count, Meta(description="all shared files of one workspace, UTF-8")] = 256 << 10
     shared_path_length: Annotated[Count, Meta(description="the name of a shared file, characters")] = 200
-    prompt_sections: Annotated[Count, Meta(description="sections of one system prompt that is told")] = 20_000
-    prompt_bytes: Annotated[Count, Meta(description="one system prompt that is told, as it is kept")] = 1 << 20
+    prompt_sections: Annotated[Count, Meta(description="sections of one reported system prompt")] = 20_000
+    prompt_bytes: Annotated[Count, Meta(description="one reported system prompt, as stored")] = 1 << 20
     prompt_builds: Annotated[Count, Meta(description="system prompts of one workspace that are kept")] = 10
-    prompt_diff_lines: Annotated[Count, Meta(description="lines of a difference between two of them")] = 2000
+    prompt_diff_lines: Annotated[Count, Meta(description="lines of a diff between two system prompts")] = 2000
     memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
     memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
-    memory_recall: Annotated[Count, Meta(description="memories that one recall gives")] = 50
+    memory_recall: Annotated[Count, Meta(description="memories that one recall returns")] = 50
     memory_query_words: Annotated[
-        Count, Meta(description="words of a search that count; those behind them are passed over")
+        Count, Meta(description="words of a search query that are used; the rest is ignored")
     ] = 32
     memory_namespace_length: Annotated[Count, Meta(description="a namespace of memories, characters")] = 50
     memory_keys: Annotated[Count, Meta(description="keys of one workspace, then 409")] = 1000
     memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
     memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
-    memory_ttl_seconds: Annotated[Count, Meta(description="life that may be given to a key, at most")] = 366 * 86_400
+    memory_ttl_seconds: Annotated[Count, Meta(description="maximum time to live of a key")] = 366 * 86_400
     untaken_seconds: Annotated[
-        Count, Meta(description="a message that wants an answer waits and nobody takes it, then it is shown")
+        Count, Meta(description="a message that wants an answer is reported if it is not picked up for this long")
     ] = 600
     untaken_rows: Annotated[
-        Count, Meta(description="workspaces in the list of those whose mail nobody takes, the longest waiting")
+        Count, Meta(description="workspaces in the list of those with unread mail, the longest waiting")
     ] = 100
-    retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
+    retention_days: Annotated[int, Meta(ge=0, description="days that old and handled rows are kept; 0: for ever")] = 7
     retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
     prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600
-    unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
+    unread_count: Annotated[Count, Meta(description="highest number of unread messages counted in one chat")] = 100
     look_again_seconds: Annotated[
-        Count, Meta(description="with several processes: who waits looks again, should a wake-up get lost")
+        Count,
+        Meta(description="with several processes: a waiter polls again after this long, in case a wake-up was lost"),
     ] = 5
-    push_seconds: Annotated[Count, Meta(description="until an agent has answered a push")] = 300
-    push_concurrency: Annotated[Count, Meta(description="pushes under way at once")] = 64
-    push_answer_bytes: Annotated[Count, Meta(description="an agent's answer to a push")] = 10 << 20
+    push_seconds: Annotated[Count, Meta(description="time that an agent has to respond to a push")] = 300
+    push_concurrency: Annotated[Count, Meta(description="concurrent pushes")] = 64
+    push_answer_bytes: Annotated[Count, Meta(description="an agent's response to a push")] = 10 << 20
     delivery_attempts: Annotated[Count, Meta(description="failed pushes of one message, then it is a dead letter")] = 12
-    refused_attempts: Annotated[Count, Meta(description="the same if the agent refuses it (4xx)")] = 3
-    circuit_failures: Annotated[Count, Meta(description="failed pushes to one agent in a row, then a pause")] = 5
-    circuit_seconds: Annotated[Count, Meta(description="length of that pause; one push then probes the agent")] = 60
-    patience_seconds: Annotated[Count, Meta(description="a sender waits for a push agent's answer")] = 20
-    patience_most_seconds: Annotated[Count, Meta(description="the same with X-Timeout, at most")] = 300
-    expires_seconds: Annotated[Count, Meta(description="life that a sender may give a message, at most")] = 30 * 86_400
+    refused_attempts: Annotated[Count, Meta(description="the same if the agent rejects it (4xx)")] = 3
+    circuit_failures: Annotated[Count, Meta(description="consecutive failed pushes to one agent, then a pause")] = 5
+    circuit_seconds: Annotated[Count, Meta(description="length of that pause; then one push probes the agent")] = 60
+    patience_seconds: Annotated[
+        Count, Meta(description="default time that a sender waits for a push agent's answer")
+    ] = 20
+    patience_most_seconds: Annotated[Count, Meta(description="maximum of that time, with X-Timeout")] = 300
+    expires_seconds: Annotated[Count, Meta(description="maximum lifetime that a sender may set for a message")] = (
+        30 * 86_400
+    )
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000
-    url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
-    resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
-    answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10
-    mcp_sessions: Annotated[Count, Meta(description="MCP sessions of one workspace that a process keeps")] = 32
+    url_length: Annotated[Count, Meta(description="a url that the server calls, characters")] = 2048
+    resolve_seconds: Annotated[Count, Meta(description="name resolution while a url is registered")] = 5
+    answer_header_bytes: Annotated[Count, Meta(description="status and headers of a response to the server")] = 32 << 10
+    mcp_sessions: Annotated[Count, Meta(description="MCP sessions of one workspace in one process")] = 32
     mcp_idle_seconds: Annotated[
-        Count, Meta(description="an unused MCP session is kept so long; it can be taken up later too")
+        Count, Meta(description="an unused MCP session is kept for; it can be resumed later too")
     ] = 1800
     mcp_calls: Annotated[
-        Count, Meta(description="tools that one MCP session, or one workspace without sessions, runs at once")
+        Count, Meta(description="concurrent tool calls of one MCP session, or of one workspace without sessions")
     ] = 32
     mcp_batch: Annotated[Count, Meta(description="messages in one MCP request")] = 50
     mcp_lease_seconds: Annotated[
-        Count, Meta(description="a message that an MCP tool has given to its agent is held for it, then it comes again")
+        Count,
+        Meta(description="lease of a message that an MCP tool delivered to its agent, then it is delivered again"),
     ] = 600

@@ -1,4 +1,4 @@
-"""Logs on standard error: text for people, JSON for machines. Credentials are taken out of both."""
+"""Logs on standard error: text for people, JSON for machines. Credentials are removed from both."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ from molecule_core.common.clock import SECOND, to_rfc3339
 
 _CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
-_USERINFO = re.compile(r"(://)[^\s/:@]+@")  # a token alone stands there too
+_USERINFO = re.compile(r"(://)[^\s/:@]+@")  # an address may also hold a token alone
 _HEADER = re.compile(
     r"""\b((?:set-)?cookie|(?:proxy-)?authorization)\b(b?["']?\s*[:=,]\s*b?["']?)(?!\[credential\])[^\r\n"']+""",
     re.IGNORECASE,
@@ -23,19 +23,19 @@ _registered_secrets: set[str] = set()
 
 
 def register_secret(secret: str) -> None:
-    """Names a secret that does not look like one of ours: an admin token that the operator chose."""
+    """Register a secret without a recognisable prefix, such as an admin token that the operator chose."""
     _registered_secrets.add(secret)
 
 
 def mask_registered_secrets(text: str, replacement: str) -> str:
-    """The text without what was named as a secret."""
+    """Replace every registered secret in a text."""
     for secret in _registered_secrets:
         text = text.replace(secret, replacement)
     return text
 
 
 def redact(text: str) -> str:
-    """The text without anything that looks like a credential, or was named as one."""
+    """Replace everything that looks like a credential, and every registered secret."""
     text = mask_registered_secrets(text, "[credential]")  # control: log-redaction
     text = _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
     for pattern in (_HEADER, _PASSWORD_FIELD):
@@ -44,31 +44,33 @@ def redact(text: str) -> str:
 
 
 def _clean_text(text: str) -> str:
-    """Without credentials, and without what is no text (lone surrogates), which JSON cannot hold."""
+    """Remove credentials, and escape lone surrogates, which JSON cannot hold."""
     return redact(text).encode("utf-8", "backslashreplace").decode()
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people."""
+    """Formatter of one line for people."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without credentials."""
+        """Format the record without credentials."""
         return redact(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """What was said stays on its line, so that nobody's text can look like another entry."""
+        """Keep the message on one line, so that logged text cannot imitate another entry."""
         return redact(super().formatMessage(record)).replace("\n", "\\n").replace("\r", "\\r")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, process, and what more is known (`reference` of a failed
-    request, `route`, `org`, `workspace`, `exception`)."""
+    """Formatter of one JSON object a line.
+
+    Members: time, level, logger, message, process, and the record's extras (`reference` of a failed request, `route`,
+    `org`, `workspace`, `exception`)."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object, without credentials."""
+        """Format the record as JSON without credentials."""
         line = {
             "time": to_rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),
@@ -79,12 +81,12 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        # Before it becomes JSON: what stands behind a credential there belongs to the JSON.
+        # Redact before encoding: a pattern applied to JSON could match past the end of a value.
         return msgspec.json.encode({name: _clean_text(text) for name, text in line.items()}).decode()
 
 
 def configure_logging(level: str, style: str) -> None:
-    """Sends all logs to standard error, in one style. `style` is `text` or `json`."""
+    """Send all logs to standard error. `style` is `text` or `json`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,6 +1,6 @@
-"""What a server counts of itself, and how Prometheus reads it. docs/metrics.md is generated from the table here.
+"""Metrics of a server process and their Prometheus text format. docs/metrics.md is generated from `FAMILIES`.
 
-Counting costs an addition of plain integers; everything else is worked out when somebody looks.
+Counting is an addition of plain integers; everything else is computed at a scrape.
 """
 
 from bisect import bisect_left
@@ -14,11 +14,11 @@ _BOUNDS = (*(f"{bound:g}" for bound in _BUCKETS), "+Inf")
 
 
 MetricIncrements = Mapping[tuple[str, ...], int]
-"""How much is added: by family and labels."""
+"""Amounts to add, by family and labels."""
 
 
 class MetricFamily(NamedTuple):
-    """One metric: what kind it is, what it says, and its labels."""
+    """One metric: kind, description and label names."""
 
     kind: Literal["counter", "gauge", "histogram"]
     description: str
@@ -26,85 +26,83 @@ class MetricFamily(NamedTuple):
 
 
 FAMILIES: dict[str, MetricFamily] = {
-    "molecule_build_info": MetricFamily("gauge", "1; which version runs on which store", ("version", "store")),
+    "molecule_build_info": MetricFamily("gauge", "1; the version and the store that it runs on", ("version", "store")),
     "molecule_http_requests_total": MetricFamily(
-        "counter", "requests answered, by route and class of status", ("method", "route", "status")
+        "counter", "requests answered, by route and status class", ("method", "route", "status")
     ),
     "molecule_http_request_seconds": MetricFamily(
-        "histogram", "from a request that is whole to its answer; a long-poll's wait counts", ("method", "route")
+        "histogram", "from the complete request to its response; the wait of a long-poll counts", ("method", "route")
     ),
     "molecule_messages_accepted_total": MetricFamily(
-        "counter", "messages that got a receipt; a repetition counts again"
+        "counter", "messages that got a receipt; a repeated one counts again"
     ),
-    "molecule_messages_refused_total": MetricFamily("counter", "messages that got a refusal instead"),
-    "molecule_messages_handed_out_total": MetricFamily("counter", "rows that agents were given, by claim or cursor"),
-    "molecule_acks_total": MetricFamily("counter", "acks that agents sent; one may be for many messages"),
-    "molecule_inbox_unhandled": MetricFamily("gauge", "messages that no agent has handled yet"),
+    "molecule_messages_refused_total": MetricFamily("counter", "messages that were rejected"),
+    "molecule_messages_handed_out_total": MetricFamily("counter", "rows delivered to agents, by claim or cursor"),
+    "molecule_acks_total": MetricFamily("counter", "acks sent by agents; one may cover many messages"),
+    "molecule_inbox_unhandled": MetricFamily("gauge", "messages that are not handled yet"),
     "molecule_inbox_unhandled_max": MetricFamily("gauge", "the same of the fullest inbox"),
-    "molecule_long_polls": MetricFamily("gauge", "reads of activity that are being held"),
-    "molecule_waits": MetricFamily(
-        "gauge", "all that sleep until something happens: polls, channels, the worker of timers"
-    ),
-    "molecule_live_listeners": MetricFamily("gauge", "open live channels", ("kind",)),
-    "molecule_live_cuts_total": MetricFamily("counter", "live channels that the server ended", ("reason",)),
-    "molecule_mcp_sessions": MetricFamily("gauge", "MCP sessions that are kept"),
-    "molecule_mcp_sessions_total": MetricFamily("counter", "MCP sessions that were begun or taken up again", ("how",)),
-    "molecule_mcp_channels": MetricFamily("gauge", "MCP requests being answered, and standing streams"),
-    "molecule_mcp_cuts_total": MetricFamily("counter", "MCP answers and streams that the server ended", ("reason",)),
+    "molecule_long_polls": MetricFamily("gauge", "long-polls of activity that are waiting"),
+    "molecule_waits": MetricFamily("gauge", "all sleeping waiters: polls, live connections, the timer worker"),
+    "molecule_live_listeners": MetricFamily("gauge", "open live connections", ("kind",)),
+    "molecule_live_cuts_total": MetricFamily("counter", "live connections that the server closed", ("reason",)),
+    "molecule_mcp_sessions": MetricFamily("gauge", "open MCP sessions"),
+    "molecule_mcp_sessions_total": MetricFamily("counter", "MCP sessions that were started or resumed", ("how",)),
+    "molecule_mcp_channels": MetricFamily("gauge", "MCP requests in progress, and open streams"),
+    "molecule_mcp_cuts_total": MetricFamily("counter", "MCP responses and streams that the server closed", ("reason",)),
     "molecule_instructions_total": MetricFamily(
-        "counter", "messages that were handed over with instructions, by form", ("runtime", "template", "form")
+        "counter", "messages delivered with instructions, by form", ("runtime", "template", "form")
     ),
     "molecule_instruction_tokens_total": MetricFamily(
-        "counter", "tokens of these instructions, estimated", ("runtime", "template")
+        "counter", "estimated tokens of these instructions", ("runtime", "template")
     ),
     "molecule_instruction_failures_total": MetricFamily(
-        "counter", "renderings that failed: the message went out without instructions", ("template",)
+        "counter", "failed renderings: the message was delivered without instructions", ("template",)
     ),
     "molecule_instruction_rollbacks_total": MetricFamily(
-        "counter", "canaries that did worse and were ended", ("template",)
+        "counter", "canaries that did worse and were rolled back", ("template",)
     ),
     "molecule_obligations_total": MetricFamily(
         "counter",
-        "what became of messages that wanted an answer: answered, declined, answered_outside, overdue",
+        "outcomes of messages that wanted an answer: answered, declined, answered_outside, overdue",
         ("runtime", "template", "outcome"),
     ),
     "molecule_delegations_total": MetricFamily(
-        "counter", "delegations that have ended, by status and reason (`none`: completed)", ("status", "reason")
+        "counter", "ended delegations, by status and reason (`none`: completed)", ("status", "reason")
     ),
     "molecule_delegations_open": MetricFamily("gauge", "delegations that have not ended"),
-    "molecule_approvals_total": MetricFamily("counter", "approvals that have ended, by how", ("status",)),
+    "molecule_approvals_total": MetricFamily("counter", "ended approvals, by status", ("status",)),
     "molecule_approvals_open": MetricFamily("gauge", "approvals that are not decided"),
     "molecule_threads": MetricFamily(
-        "gauge", "threads that are not closed: idle, queued (a turn waits), running, waiting (for somebody)", ("state",)
+        "gauge", "threads that are not closed: idle, queued (a turn waits), running, waiting", ("state",)
     ),
     "molecule_thread_turns_begun_total": MetricFamily(
-        "counter", "turns that engines began, or went on with after a death"
+        "counter", "turns that engines started, or resumed after a crash"
     ),
-    "molecule_thread_turns_total": MetricFamily("counter", "turns of threads that have ended, by how", ("status",)),
+    "molecule_thread_turns_total": MetricFamily("counter", "ended turns of threads, by status", ("status",)),
     "molecule_thread_spawns_total": MetricFamily(
-        "counter", "agents that agents asked for: spawned, or the limit or rule that refused it", ("outcome",)
+        "counter", "spawn requests of agents: spawned, or the limit or rule that rejected it", ("outcome",)
     ),
     "molecule_thread_waits_total": MetricFamily(
-        "counter", "waits of agents for agents that are over, by how", ("outcome",)
+        "counter", "ended waits of agents for agents, by outcome", ("outcome",)
     ),
     "molecule_thread_letters_total": MetricFamily(
-        "counter", "letters between agents, by how far they came", ("state",)
+        "counter", "messages between agents of threads, by state", ("state",)
     ),
-    "molecule_thread_tokens_total": MetricFamily("counter", "tokens of models that engines reported", ("direction",)),
+    "molecule_thread_tokens_total": MetricFamily("counter", "model tokens reported by engines", ("direction",)),
     "molecule_heartbeats_total": MetricFamily("counter", "heartbeats and registrations"),
     "molecule_orgs": MetricFamily("gauge", "organisations"),
-    "molecule_workspaces": MetricFamily("gauge", "living workspaces, by status", ("status",)),
-    "molecule_store_groups_total": MetricFamily("counter", "groups of commands, by how they ended", ("outcome",)),
+    "molecule_workspaces": MetricFamily("gauge", "workspaces that are not removed, by status", ("status",)),
+    "molecule_store_groups_total": MetricFamily("counter", "groups of commands, by outcome", ("outcome",)),
     "molecule_store_commands_total": MetricFamily("counter", "commands in these groups"),
-    "molecule_store_group_seconds": MetricFamily("histogram", "a group: decided, written and on disk"),
-    "molecule_store_queue": MetricFamily("gauge", "commands that wait for the one writer"),
+    "molecule_store_group_seconds": MetricFamily("histogram", "time to decide, write and commit a group"),
+    "molecule_store_queue": MetricFamily("gauge", "commands queued for the writer"),
     "molecule_retention_rows_total": MetricFamily("counter", "rows that retention deleted", ("what",)),
-    "molecule_retention_rounds_total": MetricFamily("counter", "rounds of retention that came to their end"),
-    "molecule_loop_lag_seconds": MetricFamily("gauge", "how long a callback waited for its turn, at this scrape"),
+    "molecule_retention_rounds_total": MetricFamily("counter", "completed rounds of retention"),
+    "molecule_loop_lag_seconds": MetricFamily("gauge", "delay of a callback on the event loop, at this scrape"),
     "molecule_process_memory_bytes": MetricFamily("gauge", "resident memory"),
     "molecule_process_cpu_seconds_total": MetricFamily("counter", "processor time"),
     "molecule_process_open_files": MetricFamily("gauge", "open files and sockets"),
-    "molecule_process_open_files_limit": MetricFamily("gauge", "how many there may be"),
+    "molecule_process_open_files_limit": MetricFamily("gauge", "limit of open files and sockets"),
 }
 
 
@@ -118,13 +116,13 @@ class Histogram:
         self.seconds = 0.0
 
     def observe(self, seconds: float) -> None:
-        """One that took so long."""
+        """Count one duration."""
         self.counts[bisect_left(_BUCKETS, seconds)] += 1
         self.seconds += seconds
 
 
 class RouteMeter(Histogram):
-    """What one route has answered, by class of status (the first digit), and how quickly."""
+    """Responses of one route by status class (the first digit), and their durations."""
 
     __slots__ = ("statuses",)
 
@@ -133,14 +131,14 @@ class RouteMeter(Histogram):
         self.statuses = [0] * 6
 
     def record_response(self, status: int, seconds: float) -> None:
-        """One answer."""
+        """Count one response."""
         self.statuses[status // 100] += 1
-        self.counts[bisect_left(_BUCKETS, seconds)] += 1  # as `took` does, without the price of a call
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1  # as `observe`, without the cost of a call
         self.seconds += seconds
 
 
 class StoreMeter(Histogram):
-    """What the one writer of a store has done."""
+    """Counters of the store's writer."""
 
     __slots__ = ("commands", "committed", "failed", "replayed")
 
@@ -150,7 +148,7 @@ class StoreMeter(Histogram):
 
 
 class MessageMeter:
-    """What happened to messages at the edge."""
+    """Counters of messages at the API."""
 
     __slots__ = ("accepted", "acks", "delivered", "polls", "rejected")
 
@@ -159,10 +157,11 @@ class MessageMeter:
 
 
 class InstructionMeter:
-    """What agents were told with their messages, and what they did. Only runtimes and templates that come with Molecule
-    have names here: what people call theirs is free text, and as many as they like."""
+    """Counters of delivered instructions and their outcomes.
 
-    __slots__ = ("_runtimes", "_templates", "failures", "outcomes", "rollbacks", "tokens", "deliveries")
+    Only built-in runtimes and templates are labels: names that people choose are unbounded."""
+
+    __slots__ = ("_runtimes", "_templates", "deliveries", "failures", "outcomes", "rollbacks", "tokens")
 
     def __init__(self, runtimes: Iterable[str] = (), templates: Iterable[str] = ()) -> None:
         self._runtimes = frozenset(runtimes)
@@ -174,25 +173,25 @@ class InstructionMeter:
         self.outcomes: Counter[tuple[str, ...]] = Counter()
 
     def count_delivery(self, runtime: str, template: str, form: str, tokens: int) -> None:
-        """A message was handed over with instructions."""
+        """Count a message that was delivered with instructions."""
         labels = self._runtime_label(runtime), self._template_label(template)
         self.deliveries[*labels, form] += 1
         self.tokens[labels] += tokens
 
     def count_outcome(self, runtime: str, template: str | None, outcome: str) -> None:
-        """A message that wanted an answer has an outcome; `template`: none if nothing was told with it."""
+        """Count the outcome of a message that wanted an answer. `template`: None if it had no instructions."""
         self.outcomes[self._runtime_label(runtime), self._template_label(template), outcome] += 1
 
     def count_failure(self, template: str) -> None:
-        """A template could not be rendered."""
+        """Count a template that could not be rendered."""
         self.failures[self._template_label(template),] += 1
 
     def count_rollback(self, template: str) -> None:
-        """A canary was ended because it did worse."""
+        """Count a canary that was rolled back."""
         self.rollbacks[self._template_label(template),] += 1
 
     def samples(self) -> "Iterator[MetricSample]":
-        """All of it."""
+        """Yield all samples."""
         for family, counts in (
             ("molecule_instructions_total", self.deliveries),
             ("molecule_instruction_tokens_total", self.tokens),
@@ -212,7 +211,7 @@ class InstructionMeter:
 
 
 class DelegationMeter:
-    """How delegations have ended: each of `outcomes` (status, reason) is told from the start."""
+    """Counters of ended delegations. Each of `outcomes` (status, reason) is reported as 0 from the start."""
 
     __slots__ = ("_counts",)
 
@@ -220,16 +219,16 @@ class DelegationMeter:
         self._counts = Counter(dict.fromkeys(outcomes, 0))
 
     def count_end(self, status: str, reason: str) -> None:
-        """One has ended."""
+        """Count an ended delegation."""
         self._counts[status, reason] += 1
 
     def samples(self) -> "Iterator[MetricSample]":
-        """All of it."""
+        """Yield all samples."""
         yield from (MetricSample("molecule_delegations_total", count, labels) for labels, count in self._counts.items())
 
 
 class ApprovalMeter:
-    """How approvals have ended: each of `outcomes` is told from the start."""
+    """Counters of ended approvals. Each of `outcomes` is reported as 0 from the start."""
 
     __slots__ = ("_counts",)
 
@@ -237,18 +236,18 @@ class ApprovalMeter:
         self._counts = Counter(dict.fromkeys(outcomes, 0))
 
     def count_end(self, status: str) -> None:
-        """One has ended."""
+        """Count an ended approval."""
         self._counts[status] += 1
 
     def samples(self) -> "Iterator[MetricSample]":
-        """All of it."""
+        """Yield all samples."""
         yield from (
             MetricSample("molecule_approvals_total", count, (status,)) for status, count in self._counts.items()
         )
 
 
 class ThreadMeter:
-    """What threads have done: each key of `zeros` is told from the start."""
+    """Counters of threads. Each key of `initial_counts` is reported from the start."""
 
     __slots__ = ("_counts",)
 
@@ -256,16 +255,16 @@ class ThreadMeter:
         self._counts = Counter(initial_counts)
 
     def add(self, increments: MetricIncrements) -> None:
-        """Something was done, and is on disk."""
+        """Add increments of a committed change."""
         self._counts.update(increments)
 
     def samples(self) -> "Iterator[MetricSample]":
-        """All of it."""
+        """Yield all samples."""
         yield from (MetricSample(family, count, tuple(labels)) for (family, *labels), count in self._counts.items())
 
 
 class MetricSample(NamedTuple):
-    """One value. `labels` are those of its family, in order."""
+    """One value. `labels` has the label values of its family, in order."""
 
     family: str
     value: float | Histogram
@@ -273,7 +272,7 @@ class MetricSample(NamedTuple):
 
 
 def render_exposition(samples: Iterable[MetricSample]) -> str:
-    """The text format of Prometheus. KeyError: a sample is of no family in the table."""
+    """Render samples in the text format of Prometheus. Raises KeyError for a sample of an unknown family."""
     by_family: dict[str, list[MetricSample]] = {}
     for sample in samples:
         by_family.setdefault(sample.family, []).append(sample)

@@ -1,4 +1,4 @@
-"""What the machine says about this process; None or 0 where it does not say."""
+"""Resource use of this process; None or 0 where the system does not report it."""
 
 import os
 import resource
@@ -10,22 +10,22 @@ _PROC_SELF = Path("/proc/self")
 
 
 def memory_bytes() -> int:
-    """Resident memory."""
+    """Return resident memory."""
     try:
         pages = int((_PROC_SELF / "statm").read_text(encoding="ascii").split()[1])
-    except OSError:  # not Linux: the most it ever had
+    except OSError:  # not Linux: the peak instead
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu_seconds() -> float:
-    """Processor time since the start, of user and system."""
+    """Return user and system CPU time since the start."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def open_files() -> int:
-    """Open files and sockets."""
+    """Return the number of open files and sockets."""
     try:
         return len(os.listdir(_PROC_SELF / "fd"))  # noqa: PTH208 - names alone, for there may be 20,000
     except OSError:
@@ -33,20 +33,20 @@ def open_files() -> int:
 
 
 def open_files_limit() -> int:
-    """How many files and sockets may be open."""
+    """Return the soft limit of open files and sockets."""
     return _limit_count(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def max_open_files() -> int:
-    """How many there may be if this process asks for it."""
+    """Return the hard limit of open files and sockets."""
     return _limit_count(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def raise_open_files_limit(count: int) -> None:
-    """Asks for so many, as far as the operator allows."""
+    """Raise the soft limit to `count`, as far as the hard limit allows."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if open_files_limit() < count:
-        with suppress(OSError, ValueError):  # forbidden, or more than this system knows: then it stays as it is
+        with suppress(OSError, ValueError):  # forbidden, or above the system's maximum: keep the present limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit_count(hard)), hard))
 
 

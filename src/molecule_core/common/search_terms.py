@@ -1,7 +1,7 @@
-"""Words of a text as a search knows them: the same for what is kept and for what is asked, on every engine.
+"""Splits text into search terms, the same for stored text and queries, on every engine.
 
-A word is a run of letters, digits and the marks that belong to them, in lower case and without accents. Scripts that
-put no blanks between words (Han, Hiragana, Katakana) count each character as a word.
+A term is a run of letters, digits and their marks, in lower case and without accents. In scripts without spaces between
+words (Han, Hiragana, Katakana) each character is a term.
 """
 
 import re
@@ -9,16 +9,16 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Longer words are cut: nobody looks for their end, and an engine takes no word without end.
+# Longer words are cut: searches do not need their end, and engines limit the length of a word.
 _MAX_TERM_LENGTH = 64
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SINGLE_CHARACTER_RANGES = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
-# Characters whose folding is remembered: those of a few scripts.
+# Enough for the characters of a few scripts.
 _FOLD_CACHE_SIZE = 1 << 13
 
 
 def split_terms(text: str) -> list[str]:
-    """The words of a text, in their order."""
+    """Return the terms of a text, in order."""
     if text.isascii():
         return [word[:_MAX_TERM_LENGTH] for word in _ASCII_WORD.findall(text.lower())]
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
@@ -26,7 +26,7 @@ def split_terms(text: str) -> list[str]:
 
 
 def distinct_terms(words: Iterable[str], max_bytes: int) -> list[str]:
-    """Each word once, the first ones, up to so many bytes."""
+    """Return the first distinct terms, up to `max_bytes` in UTF-8."""
     found: dict[str, None] = {}
     for word in words:
         if word not in found:
@@ -39,7 +39,7 @@ def distinct_terms(words: Iterable[str], max_bytes: int) -> list[str]:
 
 @lru_cache(_FOLD_CACHE_SIZE)
 def _fold_character(character: str) -> str:
-    """A character as it stands in a word; a blank if it stands in none; nothing for an accent."""
+    """Return a character as part of a term; a space if it separates terms; nothing for an accent."""
     point = ord(character)
     if any(first <= point <= last for first, last in _SINGLE_CHARACTER_RANGES):
         return f" {character} " if character.isalnum() else " "
@@ -50,6 +50,8 @@ def _fold_character(character: str) -> str:
 
 
 def _is_accent(combining_class: int) -> bool:
-    """Accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic, which many leave out. Vowel
-    signs of other scripts make another word."""
+    """Return whether a mark is an accent that texts often omit.
+
+    These are accents of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic. Vowel signs of other scripts
+    change the word."""
     return combining_class >= 200 or 10 <= combining_class <= 35

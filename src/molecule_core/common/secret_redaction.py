@@ -1,7 +1,7 @@
-"""Secrets in text that is kept: what looks like one is taken out, and ordinary text stays as it is.
+"""Redacts secrets in stored text, and leaves ordinary text as it is.
 
-Logs are redacted by `logs.py`, which may spoil a sentence to be safe. A text that somebody will read again may not: so
-a word such as "password" alone hides nothing here, it takes a value behind it that looks chosen or made.
+`logs.py` redacts logs and may damage a sentence to be safe. Stored text is read again, so a word such as "password"
+alone redacts nothing here: it must be followed by a value that looks chosen or generated.
 """
 
 import re
@@ -11,8 +11,8 @@ from molecule_core.common.logs import mask_registered_secrets
 
 REDACTED = "[redacted]"
 
-# Keys of well-known services, each by the mark that its maker puts at its beginning. Name -> pattern; docs/memory.md
-# lists the names, and a test holds each to an example.
+# Keys of well-known services, by the prefix that their maker uses. Name -> pattern; docs/memory.md lists the names, and
+# a test checks each against an example.
 VENDOR_PATTERNS = {
     "Molecule": r"mol_(?:ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}",
     "Anthropic, OpenAI and others": r"sk-(?=[A-Za-z0-9_-]{0,120}\d)[A-Za-z0-9_-]{20,}",
@@ -54,9 +54,9 @@ VENDOR_PATTERNS = {
     "Twilio": r"SK[0-9a-f]{32}",
     "Vault": r"hv[bsr]\.[A-Za-z0-9_-]{20,}",
 }
-# Compiled by whoever looks for secrets first (`re` remembers that): most servers start without.
+# Compiled by `re` on first use: most servers start without redacting anything.
 _VENDOR_KEY = r"(?<![A-Za-z0-9])(?:" + "|".join(VENDOR_PATTERNS.values()) + r")(?![A-Za-z0-9])"
-# A webhook's address is its password.
+# The address of a webhook is its password.
 _WEBHOOK = (
     r"(https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|(?:\w+\.)?discord(?:app)?\.com/api/webhooks|"
     r"[\w.-]+\.webhook\.office\.com/webhookb2)/)[^\s\"'<>)\]]+"
@@ -72,24 +72,23 @@ _SECRET_NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|secret(?:[ _-]?(?:access)?[ _-]?key)?|(?:private|api|access|account|auth|master|"
     r"encryption|signing|service|storage|shared|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)|token|credentials?"
 )
-# A name may be the end of a longer one: DB_PASSWORD, stripeSecretKey.
+# The name may be the end of a longer one: DB_PASSWORD, stripeSecretKey.
 _SECRET_NAME = rf"({_SECRET_NAMES})"
-# Without one of these there is no name, and no need to look at every letter for one.
+# Without one of these there is no secret name, so the expensive patterns are skipped.
 _SECRET_NAME_HINT = "(?i)pass|pwd|secret|key|token|credential"
-# NAME=value, "name": "value", name := 'value'.
 _ASSIGNED = rf"(?i)({_SECRET_NAME}[\"'`]?\s*(:=|=>|=|:)[^\S\r\n]*)(?:([\"'`])([^\"'`\r\n]+)(?=[\"'`])|([^\s\"'`<>,;]+))"
-# The password is value: only what no word of a language looks like.
+# "The password is VALUE": only values that do not look like a word of a language.
 _STATED = (
     rf"(?i)({_SECRET_NAME}(?:\s+is:?|\s+was:?)\s+[\"'`]?)"
     r"((?=[^\s\"'`,;]*\d)(?=[^\s\"'`,;]*[a-z])[^\s\"'`,;]{6,}[^\s\"'`,;.!?)])"
 )
 _MIN_LENGTH = 6
-# What ends a sentence or a bracket, and no value.
+# Ends a sentence or a bracket, not a value.
 _TRAILING_PUNCTUATION = ".?:)]}"
 _PLACEHOLDER = (
     r"(?i)[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*|[\w.]+\(.*"
 )
-# What is said of a password, and is none.
+# Words that describe a password and are none.
 _DESCRIPTIVE_WORDS = frozenset(
     "required optional unchanged incorrect correct invalid missing expired hidden forgotten protected accepted "
     "rejected unknown disabled enabled changed rotated string secret password nothing stored encrypted hashed".split()
@@ -97,7 +96,7 @@ _DESCRIPTIVE_WORDS = frozenset(
 
 
 def redact_secrets(text: str) -> tuple[str, int]:
-    """The text with `[redacted]` in the place of each secret, and how many there were."""
+    """Replace each secret with `[redacted]`. Returns the text and the number of secrets."""
     count = 0
 
     def hide(pattern: str, replacement_for: Callable[[re.Match[str]], str]) -> None:
@@ -133,7 +132,7 @@ def _redact_value(found: re.Match[str]) -> str:
 
 
 def _looks_like_secret(found: re.Match[str]) -> bool:
-    """Whether what is assigned looks chosen or made: a word of the language does not, nor what stands for a value."""
+    """Return whether an assigned value looks chosen or generated, and not like a word or a placeholder."""
     _, name, sign, quote, quoted, bare = found.groups()
     value = quoted or bare.rstrip(_TRAILING_PUNCTUATION)
     if len(value) < _MIN_LENGTH or re.fullmatch(_PLACEHOLDER, value) or value.lower() in _DESCRIPTIVE_WORDS:
@@ -147,6 +146,6 @@ def _looks_like_secret(found: re.Match[str]) -> bool:
         return True
     if len(value) >= 12 and any(map(str.isupper, value[1:])) and any(map(str.islower, value)):
         return True
-    # `password: correcthorse` and nothing behind it; but not `password: click on the link`.
+    # `password: correcthorse` with nothing after it, but not `password: click on the link`.
     alone = not found.string[found.end() :].split("\n", 1)[0].strip()
     return alone and bare[-1] not in ".!?:" and (sign != ":" or name.lower().startswith(("pass", "pwd")))

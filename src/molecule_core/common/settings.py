@@ -1,4 +1,4 @@
-"""Settings: defaults < settings file (TOML) < environment < flags."""
+"""Settings of a server: defaults < settings file (TOML) < environment < flags."""
 
 import os
 import re
@@ -14,12 +14,14 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.net.ip_policy import NetPolicy
 from molecule_core.common.tokens import MIN_ADMIN_TOKEN_LENGTH
 
-# A host or a folder of sockets, and a port; several stand behind each other with commas.
+# A host or a folder of sockets, and a port; several are separated by commas.
 _HOST_AND_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an operator can set. `MOLECULE_<NAME>` in the environment sets each; limits are `MOLECULE_LIMIT_<NAME>`."""
+    """Settings of an operator.
+
+    Each is set by `MOLECULE_<NAME>` in the environment; limits by `MOLECULE_LIMIT_<NAME>`."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
@@ -29,27 +31,31 @@ class Settings(Struct, frozen=True, kw_only=True):
     nats: str = ""
     """`nats://...`; empty: processes that share a PostgreSQL wake each other through it."""
     files_dir: str = ""
-    """Where files are kept; empty: `files` in the state folder. Servers that share a database share this folder too."""
+    """Folder of attached files; empty: `files` in the state folder.
+
+    Servers that share a database must share this folder."""
     public_url: str = ""
-    """How agents and people reach the server; empty: its own host and port."""
+    """Address at which agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names it answers for, beside its own and those of loopback."""
+    """Host names that the server answers for, besides its own and loopback."""
     push_networks: tuple[str, ...] = ()
-    """Networks (`10.20.0.0/16`) that urls of agents may lead to beside public addresses, over http too."""
+    """Networks (`10.20.0.0/16`) that agents' urls may lead to besides public addresses, also over http."""
     metrics_token: str = ""
-    """Opens /metrics and nothing else; empty: only the admin token opens it."""
+    """Token for /metrics only; empty: /metrics requires the admin token."""
     otel_endpoint: str = ""
-    """Where spans go (OTLP over HTTP); empty: none are made, unless OTEL_EXPORTER_OTLP_ENDPOINT names a place."""
+    """Endpoint for spans (OTLP over HTTP); empty: no spans, unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
     push_instructions_enabled: bool = False
-    """Whether each delivery tells its agent how to answer. Also PUSH_INSTRUCTIONS_ENABLED in the environment."""
+    """Whether each delivery has instructions for its answer. Also PUSH_INSTRUCTIONS_ENABLED in the environment."""
     instruction_shape: Literal["json", "xml", "both"] = "both"
-    """How they are told, where a workspace says nothing else: a member for those who ask for it, a block in the text
-    for those who do not, or both."""
+    """Default form of instructions.
+
+    A JSON member for agents that ask for it, an XML block in the text for those that do not, or both."""
     instruction_adaptive: bool = False
-    """Whether an agent that answers as it should is told less with each message."""
+    """Whether an agent that answers correctly gets shorter instructions."""
     delegation_ledger_write: bool = False
-    """Whether each delegation that has ended leaves a row for analysis (table delegation_history). Nothing else depends
-    on it. Also DELEGATION_LEDGER_WRITE in the environment."""
+    """Whether each ended delegation is also written to the table delegation_history, for analysis only.
+
+    Also DELEGATION_LEDGER_WRITE in the environment."""
     access_log: bool = False
     """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -58,44 +64,47 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def state_folder(self) -> Path:
-        """The state folder."""
+        """Return the state folder."""
         return Path(self.state_dir).expanduser()
 
     @property
     def files_folder(self) -> Path:
-        """The folder of the files."""
+        """Return the folder of attached files."""
         return Path(self.files_dir).expanduser() if self.files_dir else self.state_folder / "files"
 
     @property
     def url(self) -> str:
-        """The address that agents and people are told."""
+        """Return the address for agents and people."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
     @property
     def cookie_name(self) -> str:
-        """The name of the session cookie. Browsers share cookies between the ports of a host, so it holds the port that
-        they see: processes behind one address share their sessions."""
+        """Return the name of the session cookie.
+
+        Browsers share cookies between the ports of a host, so the name holds the public port: processes behind one
+        address share their sessions."""
         return "__Host-molecule" if self.url.startswith("https:") else f"molecule_{_port_of(self.url) or self.port}"
 
 
 def _port_of(url: str) -> str:
-    """The port that stands in an address; empty if none does."""
+    """Return the port of an address; empty if it has none."""
     port = url.partition("://")[2].partition("/")[0].rpartition(":")[2]
     return port if port.isascii() and port.isdigit() else ""
 
 
 LIST_SETTINGS = ("allowed_hosts", "push_networks")
-"""The settings that hold several values; in the environment commas stand between them."""
+"""Settings with several values; in the environment they are separated by commas."""
 UNPREFIXED_SETTINGS = ("push_instructions_enabled", "delegation_ledger_write")
-"""The settings that deployments of the original name without `MOLECULE_`; that name counts too."""
+"""Settings that the original system names without `MOLECULE_`; that name is accepted too."""
 
 
 def load_settings(
     environ: Mapping[str, str], flags: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> Settings:
-    """The settings in force. `usual`: what counts instead of the defaults. Raises BadSettings, which names the one that
-    is wrong."""
+    """Build the settings.
+
+    `defaults` replace the built-in defaults. Raises BadSettings, which names the invalid setting."""
     file = environ.get("MOLECULE_CONFIG", "")
     values: dict[str, Any] = {**(defaults or {}), **(_read_settings_file(Path(file).expanduser()) if file else {})}
     limits = values.pop("limits", {})
@@ -123,7 +132,7 @@ def _reject_unknown_limits(environ: Mapping[str, str]) -> None:
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
-    import tomllib  # few servers have such a file
+    import tomllib  # few servers have a settings file
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -159,9 +168,10 @@ def _validate_settings(values: dict[str, Any], limits: dict[str, Any]) -> Settin
 
 
 def _is_valid_database_url(database: str) -> bool:
-    """Whether the driver can read the address of a database. Where it cannot, it repeats the piece that it does not
-    understand, and that may be one of the password."""
-    from urllib.parse import parse_qsl, urlsplit  # few servers have a database elsewhere
+    """Return whether the driver can parse the address of a database.
+
+    The driver's error repeats the part that it cannot parse, which may be a part of the password."""
+    from urllib.parse import parse_qsl, urlsplit  # only servers with a database need it
 
     try:
         address = urlsplit(database)
@@ -174,10 +184,10 @@ def _is_valid_database_url(database: str) -> bool:
 
 
 def configured_admin_token(environ: Mapping[str, str]) -> str:
-    """An admin token that the operator chose; empty if none."""
+    """Return the admin token that the operator configured; empty if none."""
     return environ.get("MOLECULE_ADMIN_TOKEN") or environ.get("ADMIN_TOKEN") or ""
 
 
 def environment() -> Mapping[str, str]:
-    """The process environment."""
+    """Return the process environment."""
     return os.environ

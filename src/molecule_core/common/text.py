@@ -1,4 +1,4 @@
-"""Text that others wrote: what a name may hold, what a client's id may look like, how a line is shortened."""
+"""Validates and shortens text from outside: names, ids, lines, file names."""
 
 import re
 import unicodedata
@@ -7,20 +7,20 @@ from molecule_core.common.errors import InvalidField, InvalidName
 
 ID_ALPHABET = "A-Z a-z 0-9 . _ : -"
 _ID = re.compile(r"[A-Za-z0-9._:-]+")
-# Cc control, Cf format (bidi marks and tag characters are among them), Cs surrogates, Zl and Zp line breaks.
+# Cc control, Cf format (with bidi marks and tag characters), Cs surrogates, Zl and Zp line breaks.
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# The joiners are format characters too, but emoji and several scripts are written with them.
+# The joiners are format characters too, but emoji and several scripts need them.
 _JOINERS = {"\u200c", "\u200d"}
-# Letters to Unicode, nothing to the eye: fillers and the combining joiner.
+# Letters by their category, but invisible: fillers and the combining joiner.
 _BLANK_LETTERS = {"\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 _INVISIBLE = " \u200c\u200d"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def validate_name(name: str, limit: int) -> str:
-    """A name fit to stand in a list, a prompt or a page: one line, visible characters, trimmed.
+    """Return a name trimmed, valid for a list, a prompt or a page.
 
-    Raises InvalidName if it is empty, longer than `limit` characters, or holds control, bidi or tag characters."""
+    Raises InvalidName if it is empty, longer than `limit` characters, or has control, bidi or tag characters."""
     trimmed = name.strip()
     if not trimmed.strip(_INVISIBLE):
         raise InvalidName(reason="it is empty; give at least one visible character")
@@ -32,7 +32,7 @@ def validate_name(name: str, limit: int) -> str:
 
 
 def find_hidden_character(text: str) -> str | None:
-    """The first control, bidi, tag or other invisible character of a line, if there is one."""
+    """Return the first control, bidi, tag or other invisible character of a line, or None."""
     if text.isascii() and text.isprintable():
         return None
     return next((c for c in text if c in _BLANK_LETTERS or _is_hidden(c)), None)
@@ -43,7 +43,7 @@ def _is_hidden(character: str) -> bool:
 
 
 def validate_line(text: str, limit: int, what: str) -> str:
-    """A one-line field (role, runtime): like a name, but it may be empty. Raises InvalidField."""
+    """Validate a one-line field (role, runtime), which may be empty. Raises InvalidField."""
     trimmed = text.strip()
     if len(trimmed) > limit:
         raise InvalidField(reason=f"{what} has {len(trimmed)} characters; at most {limit} are taken")
@@ -53,12 +53,12 @@ def validate_line(text: str, limit: int, what: str) -> str:
 
 
 def is_valid_client_id(text: str, limit: int) -> bool:
-    """Whether an id that a client chose is short enough and of the allowed alphabet."""
+    """Return whether an id chosen by a client is short enough and in the allowed alphabet."""
     return len(text) <= limit and _ID.fullmatch(text) is not None
 
 
 def unique_name(name: str, taken: set[str], limit: int) -> str:
-    """The name itself if it is free, else with the first free numeric suffix: `Ops`, `Ops 2`, `Ops 3`."""
+    """Return the name if it is free, else with the first free suffix: `Ops`, `Ops 2`, `Ops 3`."""
     if name not in taken:
         return name
     number = 2
@@ -71,28 +71,31 @@ def unique_name(name: str, taken: set[str], limit: int) -> str:
 
 
 def truncate_line(text: str, limit: int) -> str:
-    """The beginning of a text as one line of at most so many characters."""
+    """Return the beginning of a text as one line of at most `limit` characters."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def single_line(text: str, limit: int) -> str:
-    """What an agent says of its work, as one line of at most so many characters: colours of terminals and hidden
-    characters are left out. (A refusal would lose what is said.)"""
+    """Return an agent's text as one line of at most `limit` characters, without terminal colours and hidden characters.
+
+    Rejecting it would lose the content."""
     visible = _ESCAPES.sub("", truncate_line(text, limit * 2))
     return truncate_line("".join(c for c in visible if c not in _BLANK_LETTERS and not _is_hidden(c)), limit)
 
 
-# What a path, a shell or another system takes for something else than a part of a name.
+# Path separators, shell syntax and other characters that are special on some system.
 _UNSAFE_FILE_CHARACTERS = re.compile(r'[<>:"|?*\\/]')
-# Names that one widespread system takes for devices, whatever ending they have.
+# Windows treats these names as devices, with any extension.
 _RESERVED_FILE_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _MAX_EXTENSION_BYTES = 20
 
 
 def sanitize_file_name(name: str, max_bytes: int) -> str:
-    """A file's name as people and programs may see it: the last part of a path, one line, visible characters, nothing
-    that another system takes for a device or a place. Never empty; too long a name loses its middle, not its ending."""
+    """Return a file name that is safe to show and to save.
+
+    It is one path segment and one line, has visible characters only, and is no device name. Never empty; a name that is
+    too long keeps its extension."""
     last = re.split(r"[/\\]", name[-4 * max_bytes :])[-1]
     visible = "".join(" " if c.isspace() else c for c in last if c.isspace() or not _is_invisible(c))
     trimmed = _UNSAFE_FILE_CHARACTERS.sub("_", " ".join(visible.split())).strip(". ")
@@ -106,7 +109,7 @@ def _is_invisible(character: str) -> bool:
 
 
 def _truncate_file_name(name: str, max_bytes: int) -> str:
-    """The name in so many bytes: its beginning, and the ending that says what kind of file it is."""
+    """Shorten a name to `max_bytes`, keeping its extension."""
     if len(name.encode()) <= max_bytes:
         return name
     stem, dot, extension = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""What a credential looks like: a recognisable prefix, 256 random bits, a checksum."""
+"""Format of credentials: a recognisable prefix, 256 random bits, a checksum."""
 
 import base64
 import hashlib
@@ -8,46 +8,46 @@ from molecule_core.common.ids import Randomness
 
 WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX = "mol_ws_", "mol_pt_", "mol_ad_"
 SESSION_PREFIX, LOGIN_PREFIX, INVITATION_PREFIX = "mol_se_", "mol_ln_", "mol_in_"
-"""So that scanners, logs and people see what they hold. No two of them share a table."""
+"""The prefix lets scanners, logs and people recognise the kind. Each kind has a table of its own."""
 MIN_ADMIN_TOKEN_LENGTH = 24
-"""An admin token that an operator chose must be about as hard to guess as a long passphrase."""
+"""As hard to guess as a long passphrase."""
 _CHECKSUM_LENGTH = 8
 _SECRET_BYTES = 32
 _LENGTH = 7 + 43 + _CHECKSUM_LENGTH
 
 
 def new_token(prefix: str, randomness: Randomness) -> str:
-    """A credential: prefix, 43 characters of URL-safe base64, eight hex digits of checksum."""
+    """Create a credential: prefix, 43 characters of URL-safe base64, eight hex digits of checksum."""
     body = prefix + base64.urlsafe_b64encode(randomness.secret(_SECRET_BYTES)).decode().rstrip("=")
     return body + _checksum(body)
 
 
 def new_admin_token(randomness: Randomness) -> str:
-    """A token for the server's own operator."""
+    """Create a token for the server's operator."""
     return new_token(ADMIN_PREFIX, randomness)
 
 
 def token_prefix(token: str) -> str | None:
-    """The prefix of a well-formed token; None if its length or checksum is wrong.
+    """Return the prefix of a well-formed token; None if its length or checksum is wrong.
 
-    Only a fence against typing errors: what a token proves is looked up by its hash."""
+    This detects typing errors only; credentials are verified by their hash."""
     body, checksum = token[:-_CHECKSUM_LENGTH], token[-_CHECKSUM_LENGTH:]
     well_formed = len(token) == _LENGTH and _checksum(body) == checksum
     return body[: len(WORKSPACE_PREFIX)] if well_formed else None
 
 
 def hash_token(token: str) -> str:
-    """What is stored instead of a token: SHA-256 as hex. 256 random bits need no salt."""
+    """Return the SHA-256 that is stored instead of a token, as hex. 256 random bits need no salt."""
     return hashlib.sha256(token.encode()).hexdigest()  # control: token-hash
 
 
 def token_id_from_hash(hashed: str) -> str:
-    """What a token is called in lists and paths: a part of its hash, from which nobody finds the token."""
+    """Return the id of a token for lists and paths: a part of its hash, which does not reveal the token."""
     return hashed[:16]
 
 
 def token_hint(token: str) -> str:
-    """The beginning of a token, for people who look for it in a list."""
+    """Return the beginning of a token, so that people can recognise it in a list."""
     return token[:15]  # control: token-hint
 
 

@@ -1,7 +1,7 @@
-"""Spans, for who asks for them: OpenTelemetry is an extra, and without it, or without an endpoint, nothing is made.
+"""OpenTelemetry spans. Without the optional extra, or without an endpoint, no spans are made.
 
-A message's road has three: it is taken in (`molecule.send`), written (`molecule.store`, below that), and handed to its
-receiver (`molecule.deliver`, from its receipt to the hand-over). Each goes on from the `traceparent` that came with it.
+A message has three spans: `molecule.send` (accept), its child `molecule.store` (write), and `molecule.deliver` (from
+receipt to delivery). Each continues the `traceparent` that the message came with.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Any
 
 from molecule_core.common.errors import BadSettings
 
-_NANOSECONDS = 1000  # in one of our microseconds
-# The standard's own variables: whoever has set one wants spans.
+_NANOSECONDS = 1000  # in a microsecond
+# The standard's own variables also enable spans.
 _ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FIELD = "traceparent"
 
@@ -18,20 +18,20 @@ SpanAttributes = Mapping[str, str]
 
 
 class Span:
-    """One span that has begun."""
+    """One started span."""
 
     def __init__(self, tracing: "Tracing", span: Any) -> None:
         self._tracing = tracing
         self._span = span
         self.trace_parent = tracing.traceparent_of(span)
-        """What a later part of the road goes on from."""
+        """The `traceparent` for later spans of the same message."""
 
     def begin_child(self, name: str) -> "Span":
-        """A part of this one, which begins now."""
+        """Start a child span."""
         return self._tracing.begin_span(name, self.trace_parent, {})
 
     def end(self, error: str = "") -> None:
-        """It is over; `error`: the code of a refusal, never its text."""
+        """End the span. `error` is an error code, never its text."""
         if error:
             self._span.set_attribute("error.type", error)
             self._span.set_status(self._tracing.error_status)
@@ -39,7 +39,7 @@ class Span:
 
 
 class Tracing:
-    """Makes spans with a tracer of OpenTelemetry."""
+    """Factory of spans, with an OpenTelemetry tracer."""
 
     def __init__(self, tracer: Any) -> None:
         from opentelemetry import trace
@@ -51,22 +51,22 @@ class Tracing:
         self.error_status = trace.Status(trace.StatusCode.ERROR)
 
     def begin_span(self, name: str, parent: str | None, attributes: SpanAttributes, at: int | None = None) -> Span:
-        """A span below a `traceparent`, or at the root; from a time (microseconds) or from now."""
+        """Start a span below a `traceparent`, or at the root. `at` is its start in microseconds, default now."""
         context = self._propagator.extract({_FIELD: parent} if parent else {})
         start = None if at is None else at * _NANOSECONDS
         return Span(self, self._tracer.start_span(name, context, attributes=dict(attributes), start_time=start))
 
     def traceparent_of(self, span: Any) -> str:
-        """The `traceparent` of a span."""
+        """Return the `traceparent` of a span."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier, self._trace.set_span_in_context(span))
         return carrier.get(_FIELD, "")
 
 
 def create_tracing(endpoint: str, environ: Mapping[str, str], version: str) -> Tracing | None:
-    """What sends spans to an endpoint of OTLP over HTTP, or to that of the standard's variables; None: nobody asked.
+    """Create tracing to an OTLP/HTTP endpoint, or to that of the standard's variables; None if neither is set.
 
-    Raises BadSettings: the extra is not installed."""
+    Raises BadSettings if the extra is not installed."""
     if not endpoint and not any(environ.get(name) for name in _ENDPOINT_VARIABLES):
         return None
     try:

@@ -1,6 +1,6 @@
-"""The version, where reading it from the installed package would take longer than an agent's host waits.
+"""The version as a constant, because reading it from the installed package would delay the start of an agent.
 
-Above: whoever says what it is. Below: nothing; a test holds it to the package.
+A test compares it with the package.
 """
 
 VERSION = "0.1.0"

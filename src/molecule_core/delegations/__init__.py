@@ -1,1 +1,1 @@
-"""Who gave whom which work? Above: the edges, the views. Below: messages, org, store, wire, ground."""
+"""Delegations: tasks that one workspace gives another. Called by api and views; calls messages, org, store."""

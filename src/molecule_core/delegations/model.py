@@ -1,4 +1,4 @@
-"""Delegations: work that one workspace gives another, how it stands, and what is noted of it."""
+"""Delegations: rows, states, requests and results."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -11,13 +11,13 @@ from molecule_core.messages.model import Sender
 L = TypeVar("L")
 
 DELEGATION = "delegation"
-"""The kind of the timer that looks after a delegation; its key is `organisation/delegation`."""
-BEGUN_ENTRY = "begun"
-"""The first line of every time line."""
+"""The kind of a delegation's timer; its key is `organisation/delegation`."""
+BEGIN_ENTRY = "begun"
+"""The first entry of every timeline."""
 
 
 class DelegationStatus(StrEnum):
-    """How a delegation stands."""
+    """Status of a delegation."""
 
     PENDING = "pending"
     DISPATCHED = "dispatched"
@@ -29,12 +29,12 @@ class DelegationStatus(StrEnum):
 
     @property
     def is_ended(self) -> bool:
-        """Whether it stands so for good."""
+        """Return whether the status is final."""
         return self in (DelegationStatus.COMPLETED, DelegationStatus.FAILED, DelegationStatus.CANCELLED)
 
 
 class DelegationPhase(StrEnum):
-    """What happens within a status."""
+    """Progress within a status."""
 
     WAITING = "waiting"
     SENDING = "sending"
@@ -45,45 +45,45 @@ class DelegationPhase(StrEnum):
 
 
 class DelegationTrigger(StrEnum):
-    """What can happen to a delegation."""
+    """An occurrence that may change a delegation's state."""
 
     SENT = "sent"
-    """A push begins."""
+    """A push starts."""
     STORED = "stored"
-    """Its message stands in the inbox of an agent that polls: that is the send."""
+    """The message is in the inbox of a polling agent, which counts as sent."""
     PARKED = "parked"
-    """The agent that it is to be pushed to cannot take it now."""
+    """The push target cannot take the message now."""
     CLAIMED = "claimed"
-    """The agent took it."""
-    RETURNED = "returned"
-    """The agent gave it back, or a push was let go."""
+    """The agent claimed the message."""
+    RELEASED = "returned"
+    """The agent released the message, or a push was abandoned."""
     BUSY = "busy"
-    """The agent had no time."""
+    """The agent answered that it is busy."""
     RETRY = "retry"
-    """A push has failed and is tried once more."""
+    """A push failed and will be retried."""
     ACCEPTED = "accepted"
-    """The agent has it, by its own answer, and has not done it."""
-    UNSURE = "unsure"
-    """It was sent and no answer came."""
+    """The agent confirmed receipt but has not answered yet."""
+    OUTCOME_UNKNOWN = "unsure"
+    """The message was sent and no response came."""
     PROGRESS = "progress"
-    """The agent says how far it is."""
+    """The agent reports progress."""
     ANSWERED = "answered"
     DECLINED = "declined"
-    GAVE_UP = "gave_up"
-    """It could not be delivered, or the agent failed at it."""
+    DELIVERY_FAILED = "gave_up"
+    """The message could not be delivered, or the agent failed at the task."""
     EXPIRED = "expired"
-    """Its deadline has passed."""
+    """The deadline has passed."""
     CANCELLED = "cancelled"
-    TARGET_GONE = "target_gone"
+    TARGET_REMOVED = "target_gone"
     REPORTED_DONE = "reported_done"
-    """Who recorded it says that it is done."""
+    """The workspace that recorded the delegation reports it completed."""
     REPORTED_FAILED = "reported_failed"
-    UNSURE_TOO_LONG = "unsure_too_long"
-    """It was sent, and no answer came for too long."""
+    OUTCOME_UNKNOWN_TOO_LONG = "unsure_too_long"
+    """The outcome stayed unknown for longer than the limit."""
 
 
 class FailureReason(StrEnum):
-    """Why a delegation has ended without an answer. A closed list: each has its advice (rules.ADVICE)."""
+    """Reason why a delegation ended without an answer. Each reason has its advice in `rules.ADVICE`."""
 
     REJECTED = "rejected"
     EXPIRED = "expired"
@@ -99,7 +99,7 @@ class FailureReason(StrEnum):
 
 
 class DelegationState(NamedTuple):
-    """As much of a delegation as decides what a fact does to it."""
+    """The part of a delegation that decides which transition a trigger causes."""
 
     status: DelegationStatus
     phase: DelegationPhase
@@ -107,7 +107,9 @@ class DelegationState(NamedTuple):
 
 
 class Delegation(Struct, frozen=True, kw_only=True):
-    """One row, in the order of its columns. Times in microseconds. store/schema.sql says what the columns mean."""
+    """A row of `delegations`, in column order.
+
+    Times are in microseconds. store/schema.sql documents the columns."""
 
     org_id: str
     id: str
@@ -151,7 +153,7 @@ class Delegation(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Delegation":
-        """A row as the queries select it."""
+        """Build a delegation from a row as the queries select it."""
         columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
         columns["status"], columns["phase"] = DelegationStatus(columns["status"]), DelegationPhase(columns["phase"])
         columns["reason"] = None if columns["reason"] is None else FailureReason(columns["reason"])
@@ -159,18 +161,20 @@ class Delegation(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> DelegationState:
-        """What decides what a fact does to it."""
+        """Return the state that decides which transition a trigger causes."""
         return DelegationState(self.status, self.phase, self.attempt)
 
     @property
     def key(self) -> str:
-        """The key of its timer."""
+        """Return the key of its timer."""
         return f"{self.org_id}/{self.id}"
 
 
 class DelegationTransition(Struct, frozen=True):
-    """What a fact does: how the delegation stands then, and the event that tells it. `taken`: somebody has it in hand
-    from now on. `late`: it came after the end, is noted, and changes nothing."""
+    """Result of a trigger: the new state and the event to emit.
+
+    `is_claimed`: the target holds the task from now on. `is_late`: the trigger came after the end; it is added to the
+    timeline and changes nothing."""
 
     status: DelegationStatus
     phase: DelegationPhase
@@ -182,7 +186,7 @@ class DelegationTransition(Struct, frozen=True):
 
 
 class Ancestor(NamedTuple):
-    """A delegation on the way up to the root, in the order the query selects it."""
+    """A delegation on the path to the root, in the order the query selects it."""
 
     id: str
     parent_id: str | None
@@ -195,7 +199,7 @@ class Ancestor(NamedTuple):
 
 
 class GuardRejection(Struct, frozen=True):
-    """What a guard says: which limit, how much of it is in use, in words, and what to do instead."""
+    """A limit that stops a delegation: its name, its use and maximum, and what to do instead."""
 
     limit: str
     use: int
@@ -205,7 +209,7 @@ class GuardRejection(Struct, frozen=True):
 
 
 class TimelineRow(NamedTuple):
-    """A line of a time line, in the order the query selects it."""
+    """An entry of a timeline, in the order the query selects it."""
 
     no: int
     at: int
@@ -218,10 +222,12 @@ class TimelineRow(NamedTuple):
 
 
 class DelegationRequest(Struct, frozen=True, kw_only=True):
-    """What a workspace wants done by another one. `parts`: the task as a message has it, `task`: its text. `key`: what
-    the caller calls its request. `wait_seconds`: so long the caller waits, and takes the result itself. `cause_id`: the
-    message that the caller says it is at work on. `retry_of`: what has ended, and is begun once more; `task_hash`: what
-    told its task from others (by then, the parts say more of their files)."""
+    """A task that one workspace delegates to another.
+
+    `parts`: the task as message parts; `task`: its text. `key`: the caller's idempotency key. `wait_seconds`: how long
+    the caller waits and claims the result itself. `cause_id`: the message that the caller is working on. `retry_of`:
+    the ended delegation that is retried; `task_hash`: its hash, because the stored parts describe files in more detail
+    than the first request did."""
 
     source_id: str
     target_id: str
@@ -240,8 +246,10 @@ class DelegationRequest(Struct, frozen=True, kw_only=True):
 
 
 class BeginResult(Struct, frozen=True):
-    """How a delegation stands that was asked for. `hit`: it was there already. `held_until`: until then the caller that
-    asked takes the result itself (microseconds; 0: it does not wait)."""
+    """The delegation that a request led to.
+
+    `is_duplicate`: it existed already. `held_until`: until when the caller claims the result itself, in microseconds
+    (0: it does not wait)."""
 
     row: Delegation
     is_duplicate: bool = False
@@ -249,19 +257,20 @@ class BeginResult(Struct, frozen=True):
 
 
 def delegation_wake_key(org_id: str, delegation_id: str) -> str:
-    """The wake-up key of who waits for a delegation."""
+    """Return the wake-up key for changes of a delegation."""
     return f"delegation:{org_id}/{delegation_id}"
 
 
 def progress_wake_key(org_id: str) -> str:
-    """The wake-up key of who tells how far the work of an organisation is."""
+    """Return the wake-up key for progress reports of an organisation."""
     return f"progress:{org_id}"
 
 
 class ClaimedResult(Struct, frozen=True):
-    """What a caller that waits finds. `text`: what the delegation has come to. `delivered`: `here`, with this very
-    answer; `before`: it was handled already, and this is the same text once more; `inbox`: by the inbox, where it lies
-    or somebody has it; empty: it has not ended."""
+    """The result that a waiting caller receives.
+
+    `text`: the result. `delivered`: `here` (by this response), `before` (it was handled earlier; this repeats the
+    text), `inbox` (it is in the caller's inbox, or claimed from there), or empty (the delegation has not ended)."""
 
     row: Delegation
     text: str
@@ -269,7 +278,7 @@ class ClaimedResult(Struct, frozen=True):
 
 
 class ProgressReport(Struct, frozen=True):
-    """What the working peer says of how far it is."""
+    """Progress as the target reports it."""
 
     current_step: str = ""
     tools_used: tuple[str, ...] = ()
@@ -278,12 +287,12 @@ class ProgressReport(Struct, frozen=True):
 
 
 def newest_first(rows: list[Delegation]) -> list[Delegation]:
-    """Rows of several lists in the order of each."""
+    """Merge rows of several lists, newest first."""
     return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
 
 
 def take_until_bytes(items: Sequence[L], size: Callable[[L], int], most_bytes: int) -> list[L]:
-    """The first lines, up to the one that fills so many bytes; the first one always."""
+    """Return the first items up to the one that reaches `most_bytes`, and at least one."""
     found, total = list[L](), 0
     for item in items:
         if found and total >= most_bytes:
@@ -294,5 +303,7 @@ def take_until_bytes(items: Sequence[L], size: Callable[[L], int], most_bytes: i
 
 
 def page_size_of(row: Delegation) -> int:
-    """How much of a page a row fills; queries.sql counts the same. What went wrong is shown under two names."""
+    """Return how many bytes of a page a row takes. queries.sql counts the same.
+
+    The error counts twice because items show it under two names."""
     return len((row.result or "").encode()) + 2 * len((row.error or "").encode())

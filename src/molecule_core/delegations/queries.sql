@@ -1,4 +1,4 @@
--- Delegations: their rows, time lines and keys.
+-- Delegations: rows, timelines, idempotency keys, progress, history.
 
 -- name: delegation
 -- a delegation of an organisation
@@ -9,7 +9,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error
 FROM delegations WHERE org_id = :org_id AND id = :id;
 
 -- name: delegation_twin
--- what a workspace has given the same target in the same words, and has not ended
+-- the open delegation of the same task from one workspace to another
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
@@ -18,11 +18,11 @@ FROM delegations
 WHERE source_id = :source_id AND target_id = :target_id AND task_hash = :task_hash AND open = 1 AND recorded = 0;
 
 -- name: delegation_between
--- whether a workspace has given another one work that has not ended
+-- whether a workspace has an open delegation to another one
 SELECT 1 FROM delegations WHERE source_id = :source_id AND target_id = :target_id AND open = 1 AND recorded = 0 LIMIT 1;
 
 -- name: delegation_by_key
--- what a caller has begun under a key, with what tells its content and when that was
+-- the delegation that began under an idempotency key, with the hash and time of the key
 SELECT y.content_hash, y.created_at, d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open,
     d.reason, d.error, d.task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
@@ -32,15 +32,15 @@ FROM delegation_keys y JOIN delegations d ON d.org_id = :org_id AND d.id = y.del
 WHERE y.source_id = :source_id AND y.key = :key;
 
 -- name: delegation_of_result
--- below which delegation that one stood whose result is a row in an inbox
+-- the parent of the delegation whose result is a row of an inbox
 SELECT parent_id FROM delegations WHERE result_id = :result_id AND source_id = :source_id;
 
 -- name: delegation_answer
--- what the row in an inbox says that brings the result of a delegation
+-- the body of the inbox row that carries the result of a delegation
 SELECT request_body FROM activities WHERE workspace_id = :source_id AND seq = :seq;
 
 -- name: delegation_lineage
--- a delegation, its parent and so on up to the root
+-- a delegation and its ancestors, up to the root
 WITH RECURSIVE way AS (
     SELECT d.id, d.parent_id, d.root_id, d.source_id, d.target_id, d.task_hash, d.depth, d.open
     FROM delegations d WHERE d.org_id = :org_id AND d.id = :id
@@ -51,15 +51,15 @@ WITH RECURSIVE way AS (
 SELECT id, parent_id, root_id, source_id, target_id, task_hash, depth, open FROM way ORDER BY depth DESC;
 
 -- name: delegation_children
--- how many delegations right below one have not ended
+-- the number of open delegations directly below one
 SELECT count(*) FROM delegations WHERE org_id = :org_id AND parent_id = :parent_id AND open = 1;
 
 -- name: last_in_root
--- how many delegations one tree has had
+-- the highest number of a delegation in a tree
 SELECT max(root_no) FROM delegations WHERE root_id = :key;
 
 -- name: insert_delegation
--- a delegation begins
+-- insert a delegation
 INSERT INTO delegations (
     org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
@@ -73,7 +73,7 @@ INSERT INTO delegations (
 );
 
 -- name: save_delegation
--- a delegation stands so now
+-- update a delegation
 UPDATE delegations SET
     status = :status, phase = :phase, rev = :rev, open = :open, reason = :reason, error = :error, result = :result,
     via = :via, result_id = :result_id, result_seq = :result_seq, attempt = :attempt, updated_at = :updated_at,
@@ -82,7 +82,7 @@ UPDATE delegations SET
 WHERE org_id = :org_id AND id = :id;
 
 -- name: note_delegation
--- one more line of a time line
+-- append an entry to a timeline
 INSERT INTO delegation_facts (org_id, delegation_id, no, at, fact, status, phase, attempt, late, detail) VALUES (
     :org_id, :delegation_id, coalesce((
         SELECT max(f.no) FROM delegation_facts f WHERE f.org_id = :org_id AND f.delegation_id = :delegation_id
@@ -90,18 +90,18 @@ INSERT INTO delegation_facts (org_id, delegation_id, no, at, fact, status, phase
 );
 
 -- name: keep_delegation_key
--- what a caller calls its request; a key whose time is over is taken anew
+-- store an idempotency key; an expired one is replaced
 INSERT INTO delegation_keys (source_id, key, delegation_id, content_hash, created_at)
 VALUES (:source_id, :key, :delegation_id, :content_hash, :created_at)
 ON CONFLICT (source_id, key) DO UPDATE SET
     delegation_id = excluded.delegation_id, content_hash = excluded.content_hash, created_at = excluded.created_at;
 
 -- name: free_delegation_keys
--- what has failed can be begun again under the same key
+-- delete the keys of a failed delegation, so that it can begin again under the same key
 DELETE FROM delegation_keys WHERE source_id = :source_id AND delegation_id = :delegation_id;
 
 -- name: keep_delegation_history
--- a delegation has ended: a row for analysis; an id that somebody has recorded once more is the newer one
+-- insert the analytics row of an ended delegation; a recorded delegation with the same id replaces it
 INSERT INTO delegation_history (
     org_id, delegation_id, source_id, target_id, status, reason, depth, attempt, created_at, taken_at, settled_at
 ) VALUES (
@@ -112,14 +112,14 @@ INSERT INTO delegation_history (
     settled_at = excluded.settled_at;
 
 -- name: delegation_facts_of
--- the end of the time line of a delegation; its lines are numbered from 1
+-- the end of a delegation's timeline; entries are numbered from 1
 SELECT no, at, fact, status, phase, attempt, late, detail
 FROM delegation_facts WHERE org_id = :org_id AND delegation_id = :delegation_id AND no > (
     SELECT max(f.no) FROM delegation_facts f WHERE f.org_id = :org_id AND f.delegation_id = :delegation_id
 ) - :count ORDER BY no;
 
 -- name: delegations_open
--- the delegations of an organisation that have not ended, newest first, their texts cut
+-- the open delegations of an organisation, newest first; texts are cut
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
@@ -128,14 +128,14 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
 FROM delegations WHERE org_id = :org_id AND open = 1 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: delegations_refused
--- what guards have stopped in an organisation up to a number of its journal and since a time, newest first
+-- rejections of delegations in an organisation up to a journal number and since a time, newest first
 SELECT seq, workspace_id, at, payload
 FROM events
 WHERE org_id = :org_id AND entity_kind = 'refusal' AND seq <= :upto AND at >= :since
 ORDER BY seq DESC LIMIT :count;
 
 -- name: delegations_given
--- what a workspace has delegated, newest first; in one status or in all, the open ones or all, before a number of its log; at most so many bytes but at least one
+-- delegations from a workspace, newest first; filtered by status or to open ones, before a number of its log; up to a number of bytes but at least one
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
@@ -152,7 +152,7 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY d.seq DESC;
 
 -- name: delegations_given_by_time
--- the same by time, before one of the organisation; at most so many bytes but at least one
+-- the same by time, before a delegation of the organisation
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
@@ -170,7 +170,7 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY d.created_at DESC, d.id DESC;
 
 -- name: delegations_got
--- what was delegated to a workspace, newest first; in one status or in all, the open ones or all, before one of them; at most so many bytes but at least one
+-- delegations to a workspace, newest first; filtered by status or to open ones, before one of them; up to a number of bytes but at least one
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
@@ -188,7 +188,7 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY d.created_at DESC, d.id DESC;
 
 -- name: delegations_of_org
--- the delegations of an organisation, newest first; in one status or in all, the open ones or all, of one workspace or of all, before one of them, their texts cut
+-- delegations of an organisation, newest first; filtered by status, to open ones or by workspace, before one of them; texts are cut
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
@@ -201,7 +201,7 @@ WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status) A
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: delegations_of_root
--- all delegations of one tree, in the order in which they began, their texts cut
+-- all delegations of a tree, in the order in which they began; texts are cut
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
@@ -212,16 +212,16 @@ WHERE root_id = :root_id AND org_id = :org_id AND root_no IS NOT NULL
 ORDER BY root_no LIMIT :count;
 
 -- name: delegations_open_count
--- how many delegations of an organisation have not ended
+-- the number of open delegations of an organisation
 SELECT count(*) FROM delegations WHERE org_id = :org_id AND open = 1;
 
 -- name: delegations_silent
--- the open delegations of an organisation that somebody has in hand and that have shown no life since a time
+-- the claimed open delegations of an organisation without a sign of life since a time
 SELECT target_id, life_at FROM delegations
 WHERE org_id = :org_id AND open = 1 AND taken_at IS NOT NULL AND life_at < :before;
 
 -- name: delegations_below
--- the delegations below one, however deep, that have not ended
+-- the open descendants of a delegation
 WITH RECURSIVE below AS (
     SELECT d.id, d.open, d.depth FROM delegations d WHERE d.org_id = :org_id AND d.parent_id = :parent_id
     UNION ALL
@@ -231,7 +231,7 @@ WITH RECURSIVE below AS (
 SELECT id FROM below WHERE open = 1;
 
 -- name: delegations_lost
--- which of those above a delegation have failed or were cancelled since it began
+-- the ancestors of a delegation that failed or were cancelled since it began
 WITH RECURSIVE way AS (
     SELECT d.id, d.parent_id, d.depth, d.status, d.settled_at, d.created_at AS since
     FROM delegations d WHERE d.org_id = :org_id AND d.id = :id
@@ -242,91 +242,91 @@ WITH RECURSIVE way AS (
 SELECT id FROM way WHERE id <> :id AND status IN ('failed', 'cancelled') AND settled_at >= since;
 
 -- name: delegations_of_seat
--- what a workspace has given or been given, and has not ended
+-- the open delegations from or to a workspace
 SELECT id FROM delegations WHERE org_id = :org_id AND open = 1
     AND (source_id = :workspace_id OR target_id = :workspace_id);
 
 -- name: delegation_at
--- how the delegation stands whose row in the log of its source has a number
+-- the status of the delegation with a row number in its source's log
 SELECT seq, status FROM delegations WHERE source_id = :source_id AND seq = :seq;
 
 -- name: delegation_counts
--- how many delegations of an organisation stand how, and why
+-- the number of delegations of an organisation by status and reason
 SELECT status, reason, count(*) FROM delegations WHERE org_id = :org_id GROUP BY status, reason;
 
 -- name: delegation_middle
--- how long some delegations took from begin to end, those that ended in order: of one organisation or of all
+-- durations of ended delegations in order, a range of them; of one organisation or of all
 SELECT settled_at - created_at FROM delegations
 WHERE (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND settled_at IS NOT NULL
 ORDER BY settled_at - created_at LIMIT :count OFFSET :skipped;
 
 -- name: keep_progress
--- how far the working peer is; the newest counts
+-- store the latest progress of a delegation
 INSERT INTO delegation_progress (org_id, delegation_id, at, said) VALUES (:org_id, :delegation_id, :at, :said)
 ON CONFLICT (org_id, delegation_id) DO UPDATE SET at = excluded.at, said = excluded.said;
 
 -- name: delegation_progress_of
--- what was said last of how far a delegation is
+-- the latest progress of a delegation
 SELECT at, said FROM delegation_progress WHERE org_id = :org_id AND delegation_id = :delegation_id;
 
 -- name: delegation_progress_open
--- the same of all delegations of an organisation that have not ended
+-- the latest progress of all open delegations of an organisation
 SELECT d.id, p.at, p.said
 FROM delegations d JOIN delegation_progress p ON p.org_id = d.org_id AND p.delegation_id = d.id
 WHERE d.org_id = :org_id AND d.open = 1;
 
 -- name: delegation_progress_since
--- what was said since a time of how far the delegations of an organisation are that have not ended, oldest first
+-- progress since a time of the open delegations of an organisation, oldest first
 SELECT d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.attempt, d.taken_at, p.at, p.said
 FROM delegation_progress p JOIN delegations d ON d.org_id = p.org_id AND d.id = p.delegation_id
 WHERE p.org_id = :org_id AND p.at > :since AND d.open = 1
 ORDER BY p.at, p.delegation_id;
 
 -- name: wait_for_delegation
--- until then a caller waits for it, and takes the result itself
+-- set until when a caller waits for a delegation and claims the result itself
 UPDATE delegations SET wait_until = :wait_until WHERE org_id = :org_id AND id = :id;
 
 -- name: settled_trees
--- the trees of an organisation whose first delegation has ended before a time, in the order of that, behind one of them
+-- the trees of an organisation whose root ended before a time, in that order, after one of them
 SELECT id, settled_at FROM delegations
 WHERE org_id = :org_id AND settled_at < :before AND id = root_id
     AND (settled_at > :settled_at OR (settled_at = :settled_at AND id > :id))
 ORDER BY settled_at, id LIMIT :count;
 
 -- name: delegations_in_tree
--- the delegations of one tree, recorded ones too, with their ends
+-- the delegations of a tree with their ends, recorded ones included
 SELECT id, settled_at FROM delegations WHERE root_id = :root_id AND org_id = :org_id;
 
 -- name: forget_delegation
--- retention deletes a delegation
+-- delete a delegation
 DELETE FROM delegations WHERE org_id = :org_id AND id = :id;
 
 -- name: forget_delegation_facts
--- and its time line
+-- delete its timeline
 DELETE FROM delegation_facts WHERE org_id = :org_id AND delegation_id = :id;
 
 -- name: forget_progress
--- and how far its peer was
+-- delete its progress
 DELETE FROM delegation_progress WHERE org_id = :org_id AND delegation_id = :id;
 
 -- name: old_delegation_keys
--- keys that were last taken before a time, in the order of that, behind one of them
+-- idempotency keys last stored before a time, in that order, after one of them
 SELECT source_id, key, created_at FROM delegation_keys
 WHERE created_at < :before AND (created_at > :created_at OR (created_at = :created_at
     AND (source_id > :source_id OR (source_id = :source_id AND key > :key))))
 ORDER BY created_at, source_id, key LIMIT :count;
 
 -- name: forget_delegation_key
--- retention deletes a key, if nobody has taken it anew meanwhile
+-- delete an idempotency key, unless it was stored again since
 DELETE FROM delegation_keys WHERE source_id = :source_id AND key = :key AND created_at < :before;
 
 -- name: old_delegation_history
--- rows for analysis of what ended before a time, in the order of that, behind one of them
+-- analytics rows of delegations that ended before a time, in that order, after one of them
 SELECT org_id, delegation_id, settled_at FROM delegation_history
 WHERE settled_at < :before AND (settled_at > :settled_at OR (settled_at = :settled_at
     AND (org_id > :org_id OR (org_id = :org_id AND delegation_id > :delegation_id))))
 ORDER BY settled_at, org_id, delegation_id LIMIT :count;
 
 -- name: forget_delegation_history
--- retention deletes one of them
+-- delete an analytics row
 DELETE FROM delegation_history WHERE org_id = :org_id AND delegation_id = :delegation_id;

@@ -1,4 +1,4 @@
-"""Reads of delegations, and how they are shown."""
+"""Reads delegations and renders them for clients."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,16 +38,16 @@ from molecule_core.wire.schemas.delegations import (
 from molecule_core.wire.schemas.live import SnapshotDelegation, SnapshotRejection
 
 OPEN_STATE = "open"
-"""A state to ask for beside the statuses: whatever has not ended."""
+"""A state filter beside the statuses: all that have not ended."""
 STATES = (*(each.value for each in DelegationStatus), OPEN_STATE)
 _MAX_SEQ = (1 << 62) - 1
 _PREVIEW_SIZES = {"task_most": rules.TASK_PREVIEW, "text_most": rules.LIST_PREVIEW}
-"""So many letters the store hands out of texts that are shown as so many bytes; no letter has less than one."""
+"""Characters that queries select of texts that are then cut to as many bytes; no character has less than one byte."""
 _DAY = 86_400 * SECOND
 
 
 class LatestProgress(NamedTuple):
-    """What was said last of how far a delegation is, and the event that tells it to those who see its source."""
+    """The latest progress of a delegation, and the event that sends it to those who may see its source."""
 
     delegation_id: str
     source_id: str
@@ -58,9 +58,10 @@ class LatestProgress(NamedTuple):
 
 
 class DelegationReader:
-    """What others may know of delegations, as it is committed. Rows of lists have no more of a task than its beginning.
-    A list that shows whole results, and what went wrong in full, ends where `page_bytes` of those are in it; of other
-    lists the rows have no more of them than the beginning either."""
+    """Reader of committed delegations.
+
+    Rows of lists have only the beginning of a task. Lists with whole results and errors end once they have `page_bytes`
+    of those; rows of other lists have only their beginnings too."""
 
     def __init__(
         self,
@@ -82,14 +83,14 @@ class DelegationReader:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     async def get_delegation(self, org_id: str, delegation_id: str) -> Delegation:
-        """A delegation of an organisation. Raises NotFound."""
+        """Return a delegation of an organisation. Raises NotFound."""
         rows = await self._store.rows("delegation", {"org_id": org_id, "id": delegation_id})
         if not rows:
             raise NotFound(what="delegation")
         return Delegation.from_row(rows[0])
 
     async def get_in_any_org(self, delegation_id: str) -> Delegation:
-        """A delegation of whatever organisation. Raises NotFound."""
+        """Return a delegation of any organisation. Raises NotFound."""
         queries: list[Params] = [{"org_id": each.id, "id": delegation_id} for each in self._org.orgs()]
         for rows in await self._store.rows_of_each("delegation", queries):
             if rows:
@@ -97,11 +98,11 @@ class DelegationReader:
         raise NotFound(what="delegation")
 
     async def has_open_between(self, target_id: str, source_id: str) -> bool:
-        """Whether a workspace has work of another one that has not ended."""
+        """Return whether a workspace has an open delegation from another one."""
         return bool(await self._store.rows("delegation_between", {"source_id": source_id, "target_id": target_id}))
 
     async def sent_by(self, source_id: str, state: str | None, before_seq: int | None, count: int) -> list[Delegation]:
-        """What a workspace has delegated, newest first, before a number of its log; results whole."""
+        """Return what a workspace has delegated, newest first, before a number of its log; results whole."""
         seq = _MAX_SEQ if before_seq is None else before_seq
         query = {
             "source_id": source_id,
@@ -113,8 +114,9 @@ class DelegationReader:
         return await self._fetch("delegations_given", query)
 
     async def has_more_sent(self, rows: Sequence[Delegation]) -> bool:
-        """Whether a workspace has delegated more than these newest ones, of which fewer were there than were asked
-        for: their bytes may have been what ended the page."""
+        """Return whether a workspace has delegated more than these newest rows.
+
+        For a page with fewer rows than requested, which may have ended because of its bytes."""
         if sum(map(page_size_of, rows)) < self.page_bytes:
             return False
         return bool(await self.sent_by(rows[-1].source_id, None, rows[-1].seq, 1))
@@ -122,7 +124,7 @@ class DelegationReader:
     async def received_by(
         self, org_id: str, target_id: str, state: str | None, before: str | None, count: int
     ) -> list[Delegation]:
-        """What was delegated to a workspace, newest first, before one of the organisation; results whole."""
+        """Return what was delegated to a workspace, newest first, before one of the organisation; results whole."""
         owner_query = {"org_id": org_id, "target_id": target_id, "before": before, "count": count}
         query = {**owner_query, **self._page_limits(), **_state_filter(state)}
         return await self._fetch("delegations_got", query)
@@ -130,7 +132,9 @@ class DelegationReader:
     async def involving(
         self, org_id: str, workspace_id: str, state: str | None, before: str | None, count: int
     ) -> list[Delegation]:
-        """The two of them in one order. What either list has no more because of its bytes is behind the end of both."""
+        """Return what a workspace sent and received, in one order.
+
+        What either list lacks because of its bytes is older than the end of the merged page."""
         owner_query = {"org_id": org_id, "source_id": workspace_id, "before": before, "count": count}
         query = {**owner_query, **self._page_limits(), **_state_filter(state)}
         found = await self._fetch("delegations_given_by_time", query)
@@ -140,8 +144,9 @@ class DelegationReader:
     async def list_page(
         self, org_id: str | None, state: str | None, workspace_id: str | None, before: Delegation | None, count: int
     ) -> list[Delegation]:
-        """The delegations of one organisation or of all, newest first, before one of them; of all workspaces or of one,
-        on either side. Texts are cut."""
+        """Return delegations of one organisation or of all, newest first, before one of them; texts are cut.
+
+        `workspace_id`: only those with this workspace as source or target."""
         position = {"before_at": before and before.created_at, "before": before and before.id}
         query = {"workspace_id": workspace_id, "count": count, **position, **_PREVIEW_SIZES, **_state_filter(state)}
         queries: list[Params] = [{"org_id": each, **query} for each in self._org_ids(org_id)]
@@ -153,13 +158,13 @@ class DelegationReader:
         return [each.id for each in self._org.orgs()] if org_id is None else [org_id]
 
     async def load_tree(self, org_id: str, root_id: str) -> list[Delegation]:
-        """All delegations of one tree, each behind the one that it stands below. Texts are cut."""
+        """Return all delegations of one tree, each after its parent; texts are cut."""
         max_count = self._limits.delegations_per_root
         query = {"org_id": org_id, "root_id": root_id, "count": max_count, **_PREVIEW_SIZES}
         return list(map(rules.abbreviate, await self._fetch("delegations_of_root", query)))
 
     async def list_open(self, org_id: str, max_count: int) -> list[Delegation]:
-        """Those of an organisation that have not ended, newest first. Texts are cut."""
+        """Return the open delegations of an organisation, newest first; texts are cut."""
         return list(
             map(
                 rules.abbreviate,
@@ -169,7 +174,7 @@ class DelegationReader:
 
     @property
     def page_bytes(self) -> int:
-        """So many bytes a page may have before its last line."""
+        """Return how many bytes a page may have before its last item."""
         return self._limits.page_bytes
 
     def _page_limits(self) -> dict[str, object]:
@@ -179,13 +184,13 @@ class DelegationReader:
         return [Delegation.from_row(row) for row in await self._store.rows(name, query)]
 
     async def timeline(self, org_id: str, delegation_id: str) -> list[TimelineRow]:
-        """What happened to one, in order; of a long line its end."""
+        """Return the timeline of a delegation in order; only the end of a long one."""
         query = {"org_id": org_id, "delegation_id": delegation_id, "count": self._limits.delegation_lines}
         rows = await self._store.rows("delegation_facts_of", query)
         return [TimelineRow(*row) for row in rows]
 
     async def count_open_and_stuck(self, org_id: str) -> tuple[int, int]:
-        """How many delegations of an organisation are open, and how many of those are stuck."""
+        """Return how many delegations of an organisation are open, and how many of those are stuck."""
         (row,) = await self._store.rows("delegations_open_count", {"org_id": org_id})
         now = self._clock.now()
         query = {"org_id": org_id, "before": now - self._limits.delegation_stuck_seconds * SECOND}
@@ -197,74 +202,72 @@ class DelegationReader:
         return row[0], sum(each is not None for each in stuck)
 
     async def count_open(self) -> int:
-        """How many delegations of all organisations are open."""
+        """Return how many delegations of all organisations are open."""
         queries: list[Params] = [{"org_id": each} for each in self._org_ids(None)]
         return sum(rows[0][0] for rows in await self._store.rows_of_each("delegations_open_count", queries))
 
     async def stats(self, org_id: str | None) -> DelegationStats:
-        """The delegations of one organisation or of all, counted."""
+        """Return statistics of the delegations of one organisation or of all."""
         by_status, by_reason = Counter[str](), Counter[str]()
-        opened = stuck = 0
+        open_count = stuck = 0
         for each in self._org_ids(org_id):
             for status, reason, count in await self._store.rows("delegation_counts", {"org_id": each}):
                 by_status[status] += count
                 by_reason[reason or ""] += count
             found = await self.count_open_and_stuck(each)
-            opened, stuck = opened + found[0], stuck + found[1]
+            open_count, stuck = open_count + found[0], stuck + found[1]
         del by_reason[""]
         median = await self._median_seconds(org_id, sum(by_status[each] for each in DelegationStatus if each.is_ended))
-        return DelegationStats(dict(by_status), dict(by_reason), opened, stuck, median)
+        return DelegationStats(dict(by_status), dict(by_reason), open_count, stuck, median)
 
     async def _median_seconds(self, org_id: str | None, ended: int) -> float | None:
-        """The seconds from begin to end that half of those that have ended did not take."""
-        middle = {"org_id": org_id, "skipped": max(0, ended - 1) // 2, "count": 2 - ended % 2}
-        took = [row[0] for row in await self._store.rows("delegation_middle", middle)]
-        return sum(took) / len(took) / SECOND if took else None
+        """Return the median seconds from begin to end of the ended delegations."""
+        position = {"org_id": org_id, "skipped": max(0, ended - 1) // 2, "count": 2 - ended % 2}
+        durations = [row[0] for row in await self._store.rows("delegation_middle", position)]
+        return sum(durations) / len(durations) / SECOND if durations else None
 
     async def statuses_by_seq(self, source_id: str, seqs: Sequence[int]) -> dict[int, str]:
-        """How the delegations stand now whose rows in the log of their source have these numbers."""
+        """Return the current statuses of delegations by the numbers of their rows in the source's log."""
         queries: list[Params] = [{"source_id": source_id, "seq": each} for each in seqs]
         found = await self._store.rows_of_each("delegation_at", queries) if queries else []
         return {rows[0][0]: rows[0][1] for rows in found if rows}
 
     async def wait_for_change(self, row: Delegation, seconds: float, *, for_end: bool = False) -> Delegation:
-        """A delegation as soon as it has ended or, if not only that is waited for, stands otherwise than in this row;
-        as it stands then, if that takes too long."""
+        """Return a delegation once it ended or, unless `for_end`, changed after this row; as it is after `seconds`."""
 
-        async def look() -> Poll[Delegation]:
+        async def poll() -> Poll[Delegation]:
             now = await self.get_delegation(row.org_id, row.id)
             return Poll(now if not now.open or (now.rev > row.rev and not for_end) else None)
 
-        found = await self._wakeups.wait_until(delegation_wake_key(row.org_id, row.id), look, seconds)
+        found = await self._wakeups.wait_until(delegation_wake_key(row.org_id, row.id), poll, seconds)
         crash_points.mark_reached("result.waited")
         return found or await self.get_delegation(row.org_id, row.id)
 
     async def progress_since(self, org_id: str, since: int) -> list[LatestProgress]:
-        """What was said since a time of how far the open delegations of an organisation are, oldest first; of each
-        only the newest."""
+        """Return the latest progress of each open delegation that reported since a time, oldest first."""
         rows = await self._store.rows("delegation_progress_since", {"org_id": org_id, "since": since})
         return [_to_latest_progress(row) for row in rows]
 
     async def _latest_progress(self, rows: Sequence[Delegation]) -> dict[str, DelegationProgress]:
-        """What was said last of those that somebody has had in hand."""
-        taken = [row for row in rows if row.taken_at is not None]
-        queries: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in taken]
+        """Return the latest progress of those that were claimed."""
+        claimed = [row for row in rows if row.taken_at is not None]
+        queries: list[Params] = [{"org_id": row.org_id, "delegation_id": row.id} for row in claimed]
         found = await self._store.rows_of_each("delegation_progress_of", queries) if queries else []
-        return {row.id: _parse_progress(*progress[0]) for row, progress in zip(taken, found, strict=True) if progress}
+        return {row.id: _parse_progress(*progress[0]) for row, progress in zip(claimed, found, strict=True) if progress}
 
-    # -- as they are shown ---------------------------------------------------------------------------------------------
+    # -- rendering -----------------------------------------------------------------------------------------------------
 
     async def to_items(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
-        """Delegations as lists show them, results whole."""
+        """Render delegations as list items with whole results."""
         positions, progress = await self._queue_positions(rows), await self._latest_progress(rows)
         return [self._to_item(row, positions.get(row.id), progress.get(row.id)) for row in rows]
 
     async def to_previews(self, rows: Sequence[Delegation]) -> list[DelegationItem]:
-        """The same without results, and with no more than the beginning of what went wrong."""
+        """Render delegations as list items without results and with cut errors."""
         return [replace(item, result=None) for item in await self.to_items(list(map(rules.abbreviate, rows)))]
 
     async def start_warning(self, row: Delegation) -> str:
-        """Why the work on a delegation will hardly begin soon; empty if nothing speaks against it."""
+        """Return why work on a delegation may not begin soon; empty if nothing suggests so."""
         target = self._org.workspace(row.target_id)
         if target is None or row.phase is not DelegationPhase.WAITING or not row.open:
             return ""
@@ -277,21 +280,20 @@ class DelegationReader:
         return "; ".join(reasons)
 
     async def snapshot_open(self, org_id: str, max_count: int) -> list[SnapshotDelegation]:
-        """The open ones of an organisation as a snapshot shows them."""
+        """Return the open delegations of an organisation for a snapshot."""
         rows = await self.list_open(org_id, max_count)
         progress_rows = await self._store.rows("delegation_progress_open", {"org_id": org_id})
         progress = {delegation_id: _parse_progress(at, text) for delegation_id, at, text in progress_rows}
         return [_to_snapshot(row, progress.get(row.id)) for row in rows]
 
     async def snapshot_rejections(self, org_id: str, upto: int, max_count: int) -> list[SnapshotRejection]:
-        """What guards have stopped in an organisation within a day, as a snapshot shows it; only what its journal tells
-        up to a number."""
+        """Return the rejections of the last day for a snapshot, up to a journal number."""
         query = {"org_id": org_id, "upto": upto, "since": self._clock.now() - _DAY, "count": max_count}
         rows = await self._store.rows("delegations_refused", query)
         return [_snapshot_rejection(seq, source_id, at, payload) for seq, source_id, at, payload in rows]
 
     async def _queue_positions(self, rows: Sequence[Delegation]) -> dict[str, int]:
-        """How many messages stand before those that wait in an inbox."""
+        """Return how many messages are ahead of each waiting delegation in its target's inbox."""
         waiting = [
             (row.id, row.target_id, row.message_seq)
             for row in rows
@@ -304,7 +306,7 @@ class DelegationReader:
     def _to_item(
         self, row: Delegation, queue_position: int | None, progress: DelegationProgress | None
     ) -> DelegationItem:
-        pulse, now = self._org.last_heartbeat(row.target_id), self._clock.now()
+        heartbeat, now = self._org.last_heartbeat(row.target_id), self._clock.now()
         return DelegationItem(
             delegation_id=row.id,
             source_id=row.source_id,
@@ -328,7 +330,7 @@ class DelegationReader:
             last_heartbeat=to_rfc3339(row.life_at),
             settled_at=_optional_rfc3339(row.settled_at),
             deadline=to_rfc3339(row.deadline_at),
-            stuck=rules.stuck_since(row, pulse, now, self._limits) is not None,
+            stuck=rules.stuck_since(row, heartbeat, now, self._limits) is not None,
             parent_id=row.parent_id,
             root_id=row.root_id,
             depth=row.depth,
@@ -345,13 +347,13 @@ class DelegationReader:
 
 
 def timeline_item(entry: TimelineRow) -> DelegationTimelineEntry:
-    """A line of a time line as clients read it."""
+    """Render a timeline entry."""
     at, late = to_rfc3339(entry.at), bool(entry.late)
     return DelegationTimelineEntry(at, entry.fact, entry.status, entry.phase, entry.attempt, late, entry.detail)
 
 
 def _state_filter(state: str | None) -> dict[str, object]:
-    """What a state asks for of rows."""
+    """Return the query parameters of a state filter."""
     return {"status": None if state == OPEN_STATE else state, "least_open": int(state == OPEN_STATE)}
 
 
@@ -374,7 +376,7 @@ def _snapshot_rejection(seq: int, source_id: str, at: int, payload: str) -> Snap
 
 
 def _parse_progress(at: int, encoded: str) -> DelegationProgress:
-    """How far a delegation is, as it was kept."""
+    """Parse stored progress."""
     return replace(msgspec.json.decode(encoded, type=DelegationProgress), at=to_rfc3339(at))
 
 

@@ -1,6 +1,6 @@
-"""Retention of delegations: a tree goes as a whole, some days after the last of its delegations has ended.
+"""Retention of delegations: deletes whole trees, some days after the last delegation of a tree ended.
 
-Keys and the rows for analysis have ages of their own. Above: the server. Below: the store.
+Idempotency keys and history rows have retention periods of their own.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -14,22 +14,22 @@ from molecule_core.store.database import Command, CommandSteps, ReadQuery, Reque
 from molecule_core.store.queries import Params
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 
-# The row in the log of its source is shown as the delegation stands, so a delegation outlives that: messages keep rows
-# by an hour longer than their age, and go first.
+# Messages keep the caller's log row an hour longer than their age limit, and that row shows the delegation's current
+# status. So a delegation is kept longer than its log row.
 _EXTRA_SECONDS = 3600
-# What goes with a delegation; statements that take org_id and id.
+# Deleted with a delegation; each statement takes org_id and id.
 _DELETE_STATEMENTS = ("forget_delegation", "forget_delegation_facts", "forget_progress")
 
 
 class ExpiredTree(NamedTuple):
-    """A tree that may go, and how many delegations it has."""
+    """A tree that may be deleted, and its number of delegations."""
 
     root_id: str
     size: int
 
 
 class DelegationRetention(RetentionPolicy):
-    """The part of delegations, their keys, and the rows for analysis."""
+    """Retention of delegations, their idempotency keys and their history rows."""
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class DelegationRetention(RetentionPolicy):
             yield batch
 
     async def _tree_batches(self, org_id: str, before: int, count: int) -> AsyncIterator[RetentionBatch]:
-        """Whole trees, as many as fit into a batch, or one that is larger."""
+        """Yield whole trees, up to `count` delegations a batch; a larger tree is a batch of its own."""
         position: dict[str, Any] = {"settled_at": -1, "id": ""}
         full = True
         while full:
@@ -65,7 +65,8 @@ class DelegationRetention(RetentionPolicy):
                 yield EMPTY_BATCH
             for trees_of_batch in _split_batches(expired, count):
                 ids = [each.root_id for each in trees_of_batch]
-                # Alone: whoever begins below one of them at this moment has begun before, or finds no parent.
+                # Exclusive: a delegation that begins below one of these trees either committed before, or finds no
+                # parent.
                 command = Command(org_id, (), partial(_decide_delete, org_id, ids, before), exclusive=True)
                 yield RetentionBatch("delegations", sum(each.size for each in trees_of_batch), command)
 
@@ -102,12 +103,12 @@ class DelegationRetention(RetentionPolicy):
 
 
 def _all_ended(rows: Sequence[Row], before: int) -> bool:
-    """Whether no delegation of a tree is open, and all have ended before a time."""
+    """Return whether all delegations of a tree ended before a time."""
     return all(settled_at is not None and settled_at < before for _, settled_at in rows)
 
 
 def _split_batches(expired: Sequence[ExpiredTree], count: int) -> list[list[ExpiredTree]]:
-    """Trees in batches of at most so many delegations; one that has more is a batch of its own."""
+    """Split trees into batches of at most `count` delegations; a larger tree is a batch of its own."""
     batches: list[list[ExpiredTree]] = []
     capacity = 0
     for each in expired:
@@ -120,7 +121,9 @@ def _split_batches(expired: Sequence[ExpiredTree], count: int) -> list[list[Expi
 
 
 def _decide_delete(org_id: str, root_ids: Sequence[str], before: int) -> CommandSteps[None]:
-    """A tree grows below what has ended too, so each is looked at once more."""
+    """Delete the trees that still qualify.
+
+    Each is read again, because delegations can begin below an ended one."""
     trees = yield RequestBatch(
         [ReadQuery("delegations_in_tree", {"org_id": org_id, "root_id": each}) for each in root_ids]
     )

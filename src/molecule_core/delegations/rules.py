@@ -1,6 +1,6 @@
-"""Decisions about delegations: what each fact does, who is stopped, what is due, in which words. Pure.
+"""Decisions about delegations: state transitions, limits, deadlines, texts. Pure functions.
 
-`TABLE` is the whole life cycle; docs/delegations.md prints it.
+`TRANSITIONS` is the whole life cycle; docs/delegations.md prints it.
 """
 
 import hashlib
@@ -23,16 +23,15 @@ from molecule_core.delegations.model import (
     FailureReason,
     GuardRejection,
 )
-from molecule_core.org.model import PUSH, Heartbeat
-from molecule_core.org.model import WorkspaceStatus as Standing
+from molecule_core.org.model import PUSH, Heartbeat, WorkspaceStatus
 
 SENT, STATUS, COMPLETE, FAILED = "DELEGATION_SENT", "DELEGATION_STATUS", "DELEGATION_COMPLETE", "DELEGATION_FAILED"
 REFUSED = "DELEGATION_REFUSED"
 TASK_PREVIEW, RESPONSE_PREVIEW, LIST_PREVIEW = 100, 200, 300
-"""Bytes of previews: of a task; of an answer in an event, and in a list."""
+"""Bytes of previews: of a task; of an answer in an event; of an answer in a list."""
 PARENT_CHECK_SECONDS = 60
-"""So long after its begin a delegation with a parent is looked at: the parent may have ended in the very moment in
-which this one began, where neither saw the other."""
+"""A delegation with a parent is checked this long after its begin: the parent may have ended at the same moment, when
+neither command saw the other."""
 
 STATUS_RANK: Mapping[DelegationStatus, int] = {
     DelegationStatus.PENDING: 0,
@@ -43,13 +42,15 @@ STATUS_RANK: Mapping[DelegationStatus, int] = {
     DelegationStatus.FAILED: 4,
     DelegationStatus.CANCELLED: 4,
 }
-"""A status never gives way to one of a lower rank."""
+"""A status is never replaced by one of a lower rank."""
 
 
 class DelegationTransitionRule(NamedTuple):
-    """What a fact does in one status. None: stays as it is. `again`: and then the same fact once more, in the new
-    status. `fresh`: only if the hand-over is another one than before, or nobody has it in hand: what was given back is
-    shown to a reader by cursor under the attempt that it had. `late`: nothing, but it is noted."""
+    """Effect of a trigger in one status. None: unchanged.
+
+    `repeat`: apply the same trigger again in the new status. `new_attempt_only`: only if the delivery attempt is new or
+    the delegation is waiting, because a released message is shown to a cursor reader under its previous attempt.
+    `is_late`: nothing changes, but the trigger is added to the timeline."""
 
     status: DelegationStatus | None = None
     phase: DelegationPhase | None = None
@@ -110,7 +111,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         DelegationStatus.QUEUED: _move_to(None, DelegationPhase.CLAIMED, new_attempt_only=True),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.RETURNED: _for_statuses(
+    DelegationTrigger.RELEASED: _for_statuses(
         (DelegationStatus.DISPATCHED, DelegationStatus.QUEUED), _move_to(None, DelegationPhase.WAITING)
     ),
     DelegationTrigger.BUSY: {**_for_statuses(_UNSENT_STATUSES, _TO_QUEUE), **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
@@ -119,7 +120,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
     DelegationTrigger.ACCEPTED: {**_TO_CLAIMED, **_for_statuses(_ENDED_STATUSES, LATE_RULE)},
-    DelegationTrigger.UNSURE: {
+    DelegationTrigger.OUTCOME_UNKNOWN: {
         **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.UNKNOWN, DelegationPhase.WAITING)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
@@ -135,7 +136,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REJECTED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.GAVE_UP: {
+    DelegationTrigger.DELIVERY_FAILED: {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
@@ -145,7 +146,7 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
     DelegationTrigger.CANCELLED: _for_statuses(
         _OPEN_STATUSES, _end_with(DelegationStatus.CANCELLED, FAILED, FailureReason.CANCELLED)
     ),
-    DelegationTrigger.TARGET_GONE: _for_statuses(
+    DelegationTrigger.TARGET_REMOVED: _for_statuses(
         _OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.TARGET_REMOVED)
     ),
     DelegationTrigger.REPORTED_DONE: {
@@ -156,32 +157,34 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REPORTED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
-    DelegationTrigger.UNSURE_TOO_LONG: {
+    DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG: {
         DelegationStatus.UNKNOWN: _end_with(DelegationStatus.FAILED, FAILED, FailureReason.UNKNOWN_OUTCOME)
     },
 }
 TRANSITIONS: Mapping[tuple[DelegationTrigger, DelegationStatus], DelegationTransitionRule] = {
     (trigger, status): cells.get(status, NO_CHANGE) for trigger, cells in _RULES.items() for status in DelegationStatus
 }
-"""Every fact in every status."""
+"""Every trigger in every status."""
 _CLAIMING_TRIGGERS = (DelegationTrigger.CLAIMED, DelegationTrigger.ACCEPTED, DelegationTrigger.PROGRESS)
 
 ADVICE: Mapping[FailureReason, str] = {
     FailureReason.REJECTED: "The target declined: read its reason, ask it or somebody else.",
-    FailureReason.EXPIRED: "The deadline passed. Give more time with deadline_seconds, or look at what the target does.",
+    FailureReason.EXPIRED: "The deadline passed. Give more time with deadline_seconds, or look at what the "
+    "target does.",
     FailureReason.CANCELLED: "It was cancelled; begin a new one if it is still wanted.",
     FailureReason.UNREACHABLE: "The target's address did not answer twice. Look at its url and its log, then retry.",
-    FailureReason.REFUSED: "The target answered with a refusal (4xx). Look at what it said; a retry alone will not help.",
+    FailureReason.REFUSED: "The target answered with a refusal (4xx). Look at what it said; a retry alone will "
+    "not help.",
     FailureReason.AGENT_ERROR: "The target answered with an error. Read it, change the task, retry.",
     FailureReason.UNSAFE_URL: "The target's url leads to an address that this server may not call. "
     "An operator must change it.",
     FailureReason.BAD_ANSWER: "The target's answer was no usable JSON. Its operator must look at it.",
     FailureReason.TARGET_REMOVED: "The target was removed. Choose another workspace.",
-    FailureReason.UNKNOWN_OUTCOME: "The task was sent and no answer came. It may have been done: ask the target before you "
-    "retry.",
+    FailureReason.UNKNOWN_OUTCOME: "The task was sent and no answer came. It may have been done: ask the target before "
+    "you retry.",
     FailureReason.REPORTED: "The caller reported this itself.",
 }
-"""What to do about each way of failing."""
+"""What to do about each failure reason."""
 NO_REASON = "none"
 OUTCOMES = (
     (DelegationStatus.COMPLETED.value, NO_REASON),
@@ -192,14 +195,16 @@ OUTCOMES = (
         if reason is not FailureReason.CANCELLED
     ),
 )
-"""Every way to end, as it is counted: the status and the reason."""
+"""Every outcome as metrics count it: status and reason."""
 
 
 def transitions_for(
     state: DelegationState, trigger: DelegationTrigger, *, attempt: int = 0, reason: FailureReason | None = None
 ) -> tuple[DelegationTransition, ...]:
-    """What a fact does, one after the other; nothing if it changes nothing. `attempt`: the hand-over that it is about;
-    an older one than is known counts as that. `reason`: of GAVE_UP."""
+    """Return the transitions that a trigger causes, in order; none if it changes nothing.
+
+    `attempt`: the delivery attempt that the trigger is about; one older than the known attempt counts as the known one.
+    `reason`: of GAVE_UP."""
     found: list[DelegationTransition] = []
     while True:
         rule = TRANSITIONS[trigger, state.status]
@@ -221,10 +226,12 @@ def transitions_for(
 
 
 def initial_triggers(
-    mode: str, status: Standing, *, active: int, capacity: int, ahead: int
+    mode: str, status: WorkspaceStatus, *, active: int, capacity: int, ahead: int
 ) -> tuple[DelegationTrigger, ...]:
-    """What happens to a delegation in the moment it begins: how its target gets messages, how it stands, how much it
-    has in hand of how much it can, and how many messages wait before this one."""
+    """Return the triggers that apply when a delegation begins.
+
+    `mode`: how its target receives messages. `active` of `capacity`: its tasks in progress. `ahead`: messages that wait
+    before this one."""
     if mode != PUSH:
         return (DelegationTrigger.STORED,)
     waits = status in UNAVAILABLE_STATUSES or active >= capacity or ahead > 0
@@ -232,22 +239,24 @@ def initial_triggers(
 
 
 UNAVAILABLE_STATUSES = (
-    Standing.PAUSED,
-    Standing.OFFLINE,
-    Standing.AWAITING_AGENT,
-    Standing.DEGRADED,
-    Standing.FAILED,
-    Standing.HIBERNATED,
+    WorkspaceStatus.PAUSED,
+    WorkspaceStatus.OFFLINE,
+    WorkspaceStatus.AWAITING_AGENT,
+    WorkspaceStatus.DEGRADED,
+    WorkspaceStatus.FAILED,
+    WorkspaceStatus.HIBERNATED,
 )
 
 
-# -- guards ------------------------------------------------------------------------------------------------------------
+# -- limits ------------------------------------------------------------------------------------------------------------
 
 
 def check_limits(
     lineage: Sequence[Ancestor], target_id: str, task_hash: str, open_children: int, limits: Limits
 ) -> GuardRejection | None:
-    """Who stops a delegation below others: `lineage` is the parent, its parent and so on."""
+    """Return the limit that stops a new delegation below others, or None.
+
+    `lineage`: the parent, its parent and so on up to the root."""
     if not lineage:
         return None
     cycles = [each for each in lineage if each.task_hash == task_hash and target_id in (each.source_id, each.target_id)]
@@ -267,14 +276,14 @@ def check_limits(
 
 
 def tree_limit_rejection(root_use: int, limits: Limits) -> GuardRejection:
-    """The guard of whole trees, which holds when no number is left."""
+    """Return the rejection of a tree that has no numbers left."""
     what = "one tree may have only so many delegations, ended ones among them"
     remedy = "Do the rest here, or let who began the whole begin anew."
     return GuardRejection("root", root_use, limits.delegations_per_root, what, remedy)
 
 
 def task_hash(parts: Sequence[Mapping[str, Any]]) -> str:
-    """What tells a task from another one: its parts, whatever the white space in their texts."""
+    """Hash a task by its parts, ignoring white space in their texts."""
     plain = [{**part, "text": " ".join(part["text"].split())} if "text" in part else part for part in parts]
     return hashlib.blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
 
@@ -283,22 +292,22 @@ def task_hash(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def deadline_of(seconds: int | None, now: int, limits: Limits) -> int:
-    """When a delegation has failed that begins now."""
+    """Return the deadline of a delegation that begins now."""
     return now + min(seconds or limits.delegation_seconds, limits.delegation_most_seconds) * SECOND
 
 
 def is_key_valid(created_at: int, now: int, limits: Limits) -> bool:
-    """Whether a key that something was begun under at that time still stands for it."""
+    """Return whether an idempotency key created at `created_at` is still valid."""
     return created_at > now - limits.delegation_key_hours * HOUR
 
 
 def is_outcome_unknown(row: Delegation) -> bool:
-    """Whether nothing was heard of it since it was sent."""
+    """Return whether nothing came from the target since an unanswered send."""
     return row.status is DelegationStatus.UNKNOWN and row.phase is DelegationPhase.WAITING
 
 
 def next_check_at(row: Delegation, now: int, limits: Limits) -> int:
-    """When a delegation is to be looked at next."""
+    """Return when a delegation must be checked next."""
     due = [row.deadline_at]
     if row.unsure_at is not None and is_outcome_unknown(row):
         due.append(row.unsure_at + limits.delegation_unknown_seconds * SECOND)
@@ -307,49 +316,51 @@ def next_check_at(row: Delegation, now: int, limits: Limits) -> int:
     return min(due)
 
 
-def stuck_since(row: Delegation, pulse: Heartbeat, now: int, limits: Limits) -> int | None:
-    """Since when nothing was seen of the work on it, if that is too long; None if not, or if nobody has it in hand. An
-    agent that says it is at work is seen."""
+def stuck_since(row: Delegation, heartbeat: Heartbeat, now: int, limits: Limits) -> int | None:
+    """Return since when a claimed delegation shows no sign of work, or None if it is not stuck.
+
+    A heartbeat of an agent that reports to be working counts as a sign."""
     if row.status.is_ended or row.taken_at is None:
         return None
-    return unseen_since(row.life_at, pulse, now, limits)
+    return unseen_since(row.life_at, heartbeat, now, limits)
 
 
-def unseen_since(life_at: int, pulse: Heartbeat, now: int, limits: Limits) -> int | None:
-    """The same of one that somebody has in hand and whose last sign of life is known."""
-    is_at_work = bool(pulse.current_task) or pulse.active_tasks > 0
-    seen = max(life_at, pulse.heard_at) if is_at_work else life_at
+def unseen_since(life_at: int, heartbeat: Heartbeat, now: int, limits: Limits) -> int | None:
+    """Return the same for a claimed, open delegation by its last sign of life."""
+    is_at_work = bool(heartbeat.current_task) or heartbeat.active_tasks > 0
+    seen = max(life_at, heartbeat.heard_at) if is_at_work else life_at
     return seen if now - seen > limits.delegation_stuck_seconds * SECOND else None
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def truncate_utf8(text: str, max_bytes: int) -> str:
-    """As much of the beginning of a text as fits into so many bytes, in whole letters."""
+    """Cut a text to `max_bytes` of UTF-8 at a character boundary."""
     whole = text.encode()
     return text if len(whole) <= max_bytes else whole[:max_bytes].decode(errors="ignore")
 
 
 def preview_of(text: str | None) -> str | None:
-    """What lists show of a text that may be long."""
+    """Cut a text to what lists show."""
     return None if text is None else truncate_utf8(text, LIST_PREVIEW)
 
 
 def abbreviate(row: Delegation) -> Delegation:
-    """A row with no more of its texts than lists show."""
+    """Return a row with its texts cut to what lists show."""
     task, error, result = truncate_utf8(row.task, TASK_PREVIEW), preview_of(row.error), preview_of(row.result)
     return replace(row, task=task, error=error, result=result)
 
 
 def failure_text(reason: FailureReason, error: str) -> str:
-    """What the caller reads of a delegation that failed."""
+    """Return the text of a failure for the caller, with advice."""
     return f"{error} ({reason}). {ADVICE[reason]}"
 
 
 def a2a_state(row: Delegation, *, needs_approval: bool = False) -> str:
-    """How A2A calls the status. What somebody has in hand is never called unsent again. `needs_leave`: the work waits
-    for an approval."""
+    """Return the A2A state. A delegation that was claimed is never `submitted` again.
+
+    `needs_approval`: the work waits for an approval."""
     if row.open and needs_approval:
         return "auth-required"
     if row.status is DelegationStatus.COMPLETED:
@@ -362,12 +373,12 @@ def a2a_state(row: Delegation, *, needs_approval: bool = False) -> str:
 
 
 def outcome_labels(row: Delegation) -> tuple[str, str]:
-    """How one that has ended is counted: its status, and why."""
+    """Return the metric labels of an ended delegation: status and reason."""
     return row.status.value, NO_REASON if row.reason is None else row.reason.value
 
 
 def queue_status(row: Delegation) -> str:
-    """How the queue of a message calls the status, for the sender of the message."""
+    """Return the delivery status for the sender of the message."""
     ended = {
         DelegationStatus.COMPLETED: "completed",
         DelegationStatus.FAILED: "failed",
@@ -377,13 +388,13 @@ def queue_status(row: Delegation) -> str:
 
 
 def render_table() -> str:
-    """The table as docs/delegations.md has it."""
-    heads = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
+    """Render the transition table for docs/delegations.md."""
+    header = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in DelegationStatus)]) + " |"
         for trigger in DelegationTrigger
     ]
-    return "\n".join((heads, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
+    return "\n".join((header, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
 
 
 def _cell(trigger: DelegationTrigger, status: DelegationStatus) -> str:

@@ -1,6 +1,6 @@
-"""What happens to messages that carry delegations is heard here, in the transaction in which it happens.
+"""Subscribers of domain events about messages that carry delegations. They run in the transaction of the event.
 
-One method for each fact; `server/composition.py` registers them, docs/order.md prints them. Above: server/composition.py. Below: steps, rules.
+server/composition.py registers them; docs/order.md prints their order.
 """
 
 from collections.abc import Generator
@@ -37,7 +37,7 @@ from molecule_core.store.timers import TIMERS_KEY, set_timer, set_timer_if_earli
 
 
 class DelegationSubscriber:
-    """Follows facts of messages, and of seats that are removed."""
+    """Subscriber of message events and of workspace removals."""
 
     def __init__(self, org: OrgReader, closer: DelegationCloser, limits: Limits) -> None:
         self._org = org
@@ -46,7 +46,7 @@ class DelegationSubscriber:
         self._limits = limits
 
     def on_delivered(self, org_id: str, event: MessagesDelivered) -> Generator[StepRequest, Any, Changes]:
-        """Messages were handed over: an agent took them, or the server begins to send them."""
+        """Record that messages were claimed by their agents, or that pushes started."""
         attempts = dict(event.messages)
         rows = yield from load_delegations(org_id, list(attempts))
         trigger = DelegationTrigger.SENT if event.pushed else DelegationTrigger.CLAIMED
@@ -55,7 +55,9 @@ class DelegationSubscriber:
         )
 
     def on_answered(self, org_id: str, event: MessageAnswered) -> Generator[StepRequest, Any, Changes]:
-        """A message is answered or declined. What comes after the end is kept and noted, and changes nothing."""
+        """Close a delegation whose message was answered or declined.
+
+        An answer after the end is stored and added to the timeline, and changes nothing."""
         rows = yield from load_delegations(org_id, [event.delegation_id])
         trigger = DelegationTrigger.DECLINED if event.declined else DelegationTrigger.ANSWERED
         for row in rows:
@@ -82,30 +84,32 @@ class DelegationSubscriber:
         late_activity = yield from self._results.insert_late_answer(target, row.source_id, row.id, event.answer)
         return merge_changes(timeline_changes, [late_activity.changes])
 
-    # -- on the way ----------------------------------------------------------------------------------------------------
+    # -- delivery ------------------------------------------------------------------------------------------------------
 
     def on_released(self, org_id: str, event: MessagesReleased) -> Generator[StepRequest, Any, Changes]:
-        """Messages were given back."""
+        """Record that messages were released."""
         rows = yield from load_delegations(org_id, list(event.delegation_ids))
-        return _merge_all([save_transition(apply_trigger(row, DelegationTrigger.RETURNED, event.at)) for row in rows])
+        return _merge_all([save_transition(apply_trigger(row, DelegationTrigger.RELEASED, event.at)) for row in rows])
 
     def on_push_deferred(self, org_id: str, event: PushDeferred) -> Generator[StepRequest, Any, Changes]:
-        """A push is tried once more, or waits for an agent that has no time."""
+        """Record that a push will be retried, or waits for a busy agent."""
         trigger = DelegationTrigger.BUSY if event.busy else DelegationTrigger.RETRY
         return (yield from self._apply_trigger(org_id, event.delegation_id, trigger, event.at, event.error))
 
     def on_push_outcome_unknown(self, org_id: str, event: PushOutcomeUnknown) -> Generator[StepRequest, Any, Changes]:
-        """A message was sent and no answer came: for so long it may still come."""
+        """Record that a sent message got no response, and schedule the check that ends the wait for one."""
         return (
-            yield from self._apply_trigger(org_id, event.delegation_id, DelegationTrigger.UNSURE, event.at, event.error)
+            yield from self._apply_trigger(
+                org_id, event.delegation_id, DelegationTrigger.OUTCOME_UNKNOWN, event.at, event.error
+            )
         )
 
     def on_push_accepted(self, org_id: str, event: PushAccepted) -> Generator[StepRequest, Any, Changes]:
-        """An agent has a pushed message in hand."""
+        """Record that the agent accepted a pushed message."""
         return (yield from self._apply_trigger(org_id, event.delegation_id, DelegationTrigger.ACCEPTED, event.at))
 
     def on_progress(self, org_id: str, event: ProgressReported) -> Generator[StepRequest, Any, Changes]:
-        """An agent says that it is at work. Said again it is a sign of life, and nothing else."""
+        """Record that an agent works on the task. Repeated reports only update `life_at`."""
         moved_changes = yield from self._apply_trigger(
             org_id, event.delegation_id, DelegationTrigger.PROGRESS, event.at
         )
@@ -121,7 +125,7 @@ class DelegationSubscriber:
         transitions = [apply_trigger(row, trigger, at, detail=detail) for row in rows]
         due = [rules.next_check_at(pending.row, at, self._limits) for pending in transitions]
         moved_changes = _merge_all([save_transition(pending) for pending in transitions])
-        if trigger is not DelegationTrigger.UNSURE or not moved_changes.events:
+        if trigger is not DelegationTrigger.OUTCOME_UNKNOWN or not moved_changes.events:
             return moved_changes
         timers = [
             set_timer_if_earlier(DELEGATION, pending.row.key, each)
@@ -134,25 +138,29 @@ class DelegationSubscriber:
     # -- ends ----------------------------------------------------------------------------------------------------------
 
     def on_delivery_failed(self, org_id: str, event: DeliveryFailed) -> Generator[StepRequest, Any, Changes]:
-        """A message will not be delivered, or its agent has failed at it."""
+        """Close a delegation whose message cannot be delivered, or whose agent failed at it."""
         rows = yield from load_delegations(org_id, [event.delegation_id])
         reason, explanation = FailureReason(event.code), event.detail or event.code
         for row in rows:
-            for transition in rules.transitions_for(row.state, DelegationTrigger.GAVE_UP, reason=reason):
+            for transition in rules.transitions_for(row.state, DelegationTrigger.DELIVERY_FAILED, reason=reason):
                 if transition.is_late:
                     return Changes(
                         [
                             timeline_write(
-                                row, DelegationTrigger.GAVE_UP, event.at, is_late=True, detail=_preview(explanation)
+                                row,
+                                DelegationTrigger.DELIVERY_FAILED,
+                                event.at,
+                                is_late=True,
+                                detail=_preview(explanation),
                             )
                         ]
                     )
                 answer = self._results.system_answer(row.target_id, explanation, row.context_id)
                 closing = yield from self._closer.close(
-                    row, DelegationTrigger.GAVE_UP, transition, answer, "push", event.at
+                    row, DelegationTrigger.DELIVERY_FAILED, transition, answer, "push", event.at
                 )
                 target = active_workspace(self._org, row.target_id)
-                # An error of the agent itself has ended what it owes.
+                # An error of the agent itself has already closed its obligation.
                 if target is None or row.message_seq is None or reason is FailureReason.AGENT_ERROR:
                     return closing
                 return merge_changes(
@@ -161,7 +169,7 @@ class DelegationSubscriber:
         return Changes()
 
     def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
-        """Seats are removed: all that they have given or been given is looked at, and ends by that."""
+        """Schedule an immediate check of every open delegation of the removed workspaces, which ends them."""
         found = yield RequestBatch(
             [ReadQuery("delegations_of_seat", {"org_id": org_id, "workspace_id": each}) for each in event.ids]
         )
@@ -172,7 +180,7 @@ class DelegationSubscriber:
 
 
 def _merge_all(parts: list[Changes]) -> Changes:
-    """What several delegations add to one command."""
+    """Merge the changes of several delegations."""
     writes = [write for each in parts for write in each.writes]
     events = [event for each in parts for event in each.events]
     return Changes(writes, events, tuple(dict.fromkeys(channel for each in parts for channel in each.notify)))

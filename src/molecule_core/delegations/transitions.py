@@ -1,7 +1,4 @@
-"""Steps without decisions: what is written and told when a delegation moves, and when it ends.
-
-Above: beginning, hearing and the writer of this slice. Below: rules; the rows that messages keep for delegations.
-"""
+"""Turns state transitions of delegations into writes and events. Contains no decisions."""
 
 from collections.abc import Generator
 from functools import partial
@@ -41,7 +38,7 @@ Statement = tuple[str, Params]
 
 
 class PendingTransition(NamedTuple):
-    """A delegation behind some facts: its row, which is not written yet, and what is written and told beside it."""
+    """A delegation after a trigger: its row, not written yet, and the writes and events that belong to it."""
 
     row: Delegation
     writes: list[Statement]
@@ -49,7 +46,7 @@ class PendingTransition(NamedTuple):
 
 
 def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, list[Delegation]]:
-    """The delegations of these ids, in one round; those that are not there are left out."""
+    """Read the delegations of these ids in one batch; unknown ids are left out."""
     found = yield RequestBatch([ReadQuery("delegation", {"org_id": org_id, "id": each}) for each in ids])
     return [Delegation.from_row(rows[0]) for rows in found if rows]
 
@@ -57,7 +54,7 @@ def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any,
 def apply_trigger(
     row: Delegation, trigger: DelegationTrigger, now: int, *, attempt: int = 0, detail: str | None = None
 ) -> PendingTransition:
-    """What a fact that ends nothing does to a delegation. Nothing is written if it changes nothing."""
+    """Apply a trigger that does not end the delegation. The result has no writes if nothing changes."""
     writes, events = list[Statement](), list[JournalEvent]()
     for transition in rules.transitions_for(row.state, trigger, attempt=attempt):
         if transition.is_late:
@@ -70,7 +67,9 @@ def apply_trigger(
 
 
 class DelegationCloser:
-    """Ends delegations. `history`: each end leaves a row for analysis, on which nothing depends."""
+    """Transitions that end delegations.
+
+    `history`: whether each end also writes an analytics row, which nothing else reads."""
 
     def __init__(self, org: OrgReader, results: DelegationMessages, meter: DelegationMeter, *, history: bool) -> None:
         self._org = org
@@ -88,8 +87,10 @@ class DelegationCloser:
         *,
         by_target: bool = False,
     ) -> Generator[StepRequest, Any, Changes]:
-        """A delegation ends otherwise than by an answer to its message: nobody works on it any more, and who had it is
-        told, unless it says so itself (`by_target`). Nothing, if it has ended before."""
+        """Close a delegation by other means than an answer to its message; do nothing if it has ended.
+
+        The message is withdrawn. An agent that claimed it is notified, unless it reported the end itself (`by_target`).
+        """
         for transition in rules.transitions_for(row.state, trigger):
             if transition.is_late:
                 return (
@@ -104,7 +105,7 @@ class DelegationCloser:
     def _record_late(
         self, row: Delegation, trigger: DelegationTrigger, explanation: str, now: int, *, is_kept: bool
     ) -> Generator[StepRequest, Any, Changes]:
-        """It had ended before. What its target says then is kept in the target's own log, once."""
+        """Record a trigger that came after the end. The target's text is stored once, in the target's own log."""
         timeline_changes, target = (
             Changes([timeline_write(row, trigger, now, is_late=True, detail=_preview(explanation))]),
             None,
@@ -124,7 +125,7 @@ class DelegationCloser:
     def _withdraw_message(
         self, row: Delegation, transition: DelegationTransition, explanation: str, *, by_target: bool
     ) -> Generator[StepRequest, Any, list[MessageChanges]]:
-        """The message to the target is taken back, if nobody had it; else who has it is told that it can stop."""
+        """Withdraw the message to the target; if it was delivered already, notify the target."""
         target = active_workspace(self._org, row.target_id)
         if target is None or row.message_seq is None:
             return []
@@ -148,9 +149,10 @@ class DelegationCloser:
         via: str,
         now: int,
     ) -> Generator[StepRequest, Any, Changes]:
-        """A delegation ends with what somebody has said: the row, the line of its time line, the one event of its end,
-        and the result in the inbox of its source, if that is there still. Who ends it otherwise says so in an answer of
-        its own."""
+        """Close a delegation with an answer and put the result into its source's inbox.
+
+        Writes the row, a timeline entry and one end event. A removed source gets no result. `answer`: the target's own,
+        or a system answer that explains the end."""
         failed, source = transition.status is not DelegationStatus.COMPLETED, active_workspace(self._org, row.source_id)
         error = answer.text if failed else None
         text = (
@@ -184,7 +186,7 @@ class DelegationCloser:
         writes: list[Statement] = [("save_delegation", row), timeline_write(row, trigger, now, detail=_preview(error))]
         writes.append(cancel_timer(DELEGATION, row.key))
         if failed:
-            # What belonged to it belongs to nothing any more, however deep: each is looked at, and ends by that.
+            # Nothing below a failed delegation is needed any more: an immediate check ends each, at any depth.
             below = yield ReadQuery("delegations_below", {"org_id": row.org_id, "parent_id": row.id})
             writes += [set_timer(DELEGATION, f"{row.org_id}/{each}", now) for (each,) in below]
         if transition.status is DelegationStatus.FAILED:
@@ -201,7 +203,7 @@ class DelegationCloser:
 
 
 def merge_changes(closing: Changes, more: list[MessageChanges]) -> Changes:
-    """An end with what messages add to it."""
+    """Add changes of messages to those of an end."""
     writes = [*closing.writes, *(write for each in more for write in each.writes)]
     events = [*closing.events, *(event for each in more for event in each.events)]
     return closing._replace(
@@ -210,13 +212,13 @@ def merge_changes(closing: Changes, more: list[MessageChanges]) -> Changes:
 
 
 def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:
-    """A seat, if it is not removed."""
+    """Return a workspace, or None if it is unknown or removed."""
     workspace = org.workspace(workspace_id)
     return None if workspace is None or workspace.removed else workspace
 
 
 def save_transition(pending: PendingTransition) -> Changes:
-    """A delegation has moved; nothing, if it has not."""
+    """Return the changes that store a transition; none if nothing changed."""
     if not pending.writes:
         return Changes()
     save: list[Statement] = [("save_delegation", pending.row)] if pending.events else []
@@ -229,14 +231,14 @@ def save_transition(pending: PendingTransition) -> Changes:
 def timeline_write(
     row: Delegation, trigger: str, now: int, *, is_late: bool = False, detail: str | None = None
 ) -> Statement:
-    """A line of the time line."""
+    """Return the statement that adds a timeline entry."""
     state = {"status": row.status.value, "phase": row.phase.value, "attempt": row.attempt}
-    line = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
-    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **line}
+    entry = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
+    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **entry}
 
 
 def sent_event(row: Delegation, now: int) -> JournalEvent:
-    """The first event of every delegation."""
+    """Return the first event of a delegation."""
     payload = DelegationSentPayload(
         delegation_id=row.id,
         target_id=row.target_id,
@@ -252,7 +254,7 @@ def sent_event(row: Delegation, now: int) -> JournalEvent:
 
 
 def _updated_row(row: Delegation, transition: DelegationTransition, now: int) -> Delegation:
-    """The row behind one deed. Every deed is a sign of life, and one more revision."""
+    """Return the row after a transition. Each one increments `rev` and updates `life_at`."""
     is_unsure = transition.status is DelegationStatus.UNKNOWN and row.status is not DelegationStatus.UNKNOWN
     return replace(
         row,
@@ -291,7 +293,7 @@ def _end_event(row: Delegation, now: int) -> JournalEvent:
 
 
 def _preview(text: str | None) -> str | None:
-    """As much of what went wrong as an event and a line of a time line say; the row has all of it."""
+    """Cut an error text for events and timeline entries; the row keeps all of it."""
     return None if text is None else rules.truncate_utf8(text, rules.LIST_PREVIEW)
 
 

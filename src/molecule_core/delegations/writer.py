@@ -1,7 +1,4 @@
-"""The hand that makes and ends delegations, whoever asks: each verb is one command.
-
-Above: the edges. Below: beginning, reader, rules; the writer of messages.
-"""
+"""Writes delegations: begin, cancel, retry, record, report, claim the result. Each method is one command."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -27,7 +24,7 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
-    BEGUN_ENTRY,
+    BEGIN_ENTRY,
     DELEGATION,
     Ancestor,
     BeginResult,
@@ -56,8 +53,7 @@ from molecule_core.messages.chat_view import message_parts
 from molecule_core.messages.delegation_messages import DelegationMessages
 from molecule_core.messages.inbox.acks import load_inbox
 from molecule_core.messages.model import INTENT_REQUEST, KIND_DELEGATION, MessageDraft, Sender
-from molecule_core.messages.obligations.model import AnswerTarget, obligation_key
-from molecule_core.messages.obligations.model import add_changes as with_facts
+from molecule_core.messages.obligations.model import AnswerTarget, add_changes, obligation_key
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import PUSH, Workspace
@@ -84,11 +80,11 @@ from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.wire.schemas.delegations import DelegationRefusedPayload
 
 VIA_UPDATE = "update"
-"""By which way a delegation has ended of which one of its sides has said so, and answered nothing."""
+"""The `via` of a delegation whose end was reported by one of its sides without an answer to the message."""
 
 
 class DelegationWriter:
-    """Begins and ends delegations."""
+    """Writer of delegations."""
 
     def __init__(
         self,
@@ -113,10 +109,10 @@ class DelegationWriter:
         self._starter = DelegationStarter(org, messages, closer.results, clock=clock, ids=ids, limits=limits)
 
     def begin(self, request: DelegationRequest) -> "asyncio.Future[BeginResult]":
-        """A workspace gives work to another one. The receipt comes when it is durable.
+        """Delegate a task to another workspace. The future resolves once the delegation is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future SelfDelegation, MayNotTalk, MessageIdReused, DelegationLimit,
-        DelegationCycle, InboxFull, ChainFrozen, ChainEnded, InvalidMessage."""
+        Raises NotFound, WorkspaceRemoved; the future SelfDelegation, CommunicationDenied, MessageIdReused,
+        DelegationLimit, DelegationCycle, InboxFull, ChainFrozen, ChainEnded, InvalidMessage."""
         source = self._org.active_workspace(request.source_id)
         draft = self._starter.build_draft(request)
         message_keys = self._messages.send_keys(request.target_id, draft, exclusive=False)
@@ -124,12 +120,12 @@ class DelegationWriter:
         return self._store.run(Command(source.org_id, (("delegates", source.id), *message_keys), command_steps))
 
     async def is_key_known(self, org_id: str, source_id: str, key: str) -> bool:
-        """Whether what a workspace has begun under a key is the answer to whoever begins it again under that."""
+        """Return whether a repeated request with this idempotency key returns the existing delegation."""
         rows = await self._store.rows("delegation_by_key", {"org_id": org_id, "source_id": source_id, "key": key})
         return bool(rows) and rules.is_key_valid(rows[0][1], self._clock.now(), self._limits)
 
     async def cancel(self, row: Delegation, by: Sender, reason: str) -> Delegation:
-        """It is not wanted any more: it ends, and who works on it is told. One that has ended stays as it is."""
+        """Cancel a delegation and notify its target; an ended one stays unchanged."""
 
         def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
             via = "caller" if by.workspace_id == known.source_id else "person"
@@ -141,9 +137,10 @@ class DelegationWriter:
         return await self._run_command(row, decide)
 
     async def retry(self, row: Delegation, by: Sender) -> BeginResult:
-        """What has ended is begun once more: the same task with its files, target and time to do it, below the same one
-        if that has not ended. Raises DelegationOpen, and as `begin`; InvalidMessage, if its files are not kept any
-        more."""
+        """Begin an ended delegation again: same task and files, target and time allowed.
+
+        The new one has the same parent if that is still open. Raises DelegationNotEnded, and as `begin`; InvalidMessage
+        if the task's files are no longer stored."""
         if not row.status.is_ended:
             raise DelegationNotEnded(status=row.status.value)
         seconds = (row.deadline_at - row.created_at) // SECOND
@@ -163,46 +160,41 @@ class DelegationWriter:
         )
 
     async def _load_parts(self, row: Delegation) -> list[dict[str, Any]]:
-        """The task as its message had it. Where that is not kept any more, the text is all of it, or too little."""
-        parts = (
-            None
-            if row.message_seq is None
-            else await self._message_reader.message_parts(row.target_id, row.message_seq)
-        )
-        if parts is not None:
-            return parts
+        """Return the task's parts from its message, or its text if that was all and the message is deleted."""
+        if row.message_seq is not None:
+            parts = await self._message_reader.message_parts(row.target_id, row.message_seq)
+            if parts is not None:
+                return parts
         text = [{"kind": "text", "text": row.task}]
         if rules.task_hash(text) != row.task_hash:
             raise InvalidMessage(reason="the files of this task are not kept any more; delegate it anew, with files")
         return text
 
-    # -- what its two sides say of it ----------------------------------------------------------------------------------
+    # -- reports of the two sides --------------------------------------------------------------------------------------
 
     async def record(self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender) -> BeginResult:
-        """A workspace says that it has given work to another one by a way of its own: it is noted, and nobody is sent
-        anything. The same again is the first one. Raises NotFound, WorkspaceRemoved, SelfDelegation, MayNotTalk,
-        MessageIdReused."""
+        """Record a delegation that a workspace sent by other means; no message is sent.
+
+        The same request again returns the first one. Raises NotFound, WorkspaceRemoved, SelfDelegation,
+        CommunicationDenied, MessageIdReused."""
         org_id = self._org.active_workspace(source_id).org_id
         command_steps = partial(self._starter.decide_record, source_id, delegation_id, target_id, task, by)
         keys = (("delegates", source_id), (DELEGATION, f"{org_id}/{delegation_id}"))
         return await self._store.run(Command(org_id, keys, command_steps))
 
     async def update(self, row: Delegation, by: Sender, status: str, text: str | None, error: str | None) -> Delegation:
-        """One of its two sides says how it has ended (`completed` or `failed`): the target of one that it was given, or
-        who recorded it. The same again changes nothing. Raises NotTheWorker."""
+        """Record the outcome (`completed` or `failed`) as reported by the target, or by the source if it recorded it.
+
+        The same report again changes nothing. Raises NotTheAssignee."""
         is_worker = by.workspace_id == (row.source_id if row.recorded else row.target_id)
         if not is_worker:
             raise NotTheAssignee
 
         def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
-            done, final_text = (
-                status == DelegationStatus.COMPLETED,
-                (text if status == DelegationStatus.COMPLETED else error) or "",
-            )
-            if known.via == VIA_UPDATE and (known.status.value, known.result if done else known.error) == (
-                status,
-                final_text,
-            ):
+            done = status == DelegationStatus.COMPLETED
+            final_text = (text if done else error) or ""
+            stored_text = known.result if done else known.error
+            if known.via == VIA_UPDATE and (known.status.value, stored_text) == (status, final_text):
                 return WriteSet(known)
             if known.recorded:
                 trigger = DelegationTrigger.REPORTED_DONE if done else DelegationTrigger.REPORTED_FAILED
@@ -216,8 +208,7 @@ class DelegationWriter:
         return await self._run_command(row, decide)
 
     async def report_progress(self, row: Delegation, by: Sender, report: ProgressReport) -> Delegation:
-        """The working peer says how far it is. The newest counts; it changes no state, and of one that has ended
-        nothing. Raises NotTheWorker."""
+        """Store the target's newest progress; an ended delegation stays unchanged. Raises NotTheAssignee."""
         check_worker(row, by)
 
         def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
@@ -238,11 +229,12 @@ class DelegationWriter:
 
         return await self._run_command(row, decide)
 
-    # -- who waits for the result --------------------------------------------------------------------------------------
+    # -- waiting for the result ----------------------------------------------------------------------------------------
 
     async def hold_result(self, row: Delegation, seconds: int) -> int:
-        """A caller waits so long: a result that comes meanwhile is kept for whoever waits longest. Returns until when
-        this one does (microseconds); 0: it has ended, and there is nothing to wait for."""
+        """Keep the result out of the inbox while a caller waits; the longest wait counts.
+
+        Returns the end of this wait in microseconds, or 0 if the delegation has ended."""
 
         def decide(known: Delegation, now: int) -> CommandSteps[int]:
             yield from ()
@@ -254,7 +246,7 @@ class DelegationWriter:
         return await self._run_command(row, decide)
 
     async def release_hold(self, row: Delegation, until: int) -> None:
-        """A caller waits no more: unless another one waits longer, the result goes to the inbox."""
+        """End a caller's wait: unless another caller waits longer, the result goes to the inbox."""
 
         def decide(known: Delegation, now: int) -> CommandSteps[None]:
             if known.wait_until != until:
@@ -262,14 +254,15 @@ class DelegationWriter:
             source, written = active_workspace(self._org, known.source_id), WriteSet(None, [_set_wait_until(known, 0)])
             if source is None or known.result_seq is None:
                 return written
-            return with_facts(written, (yield from self._results.release_result(source, known.result_seq, until)))
+            return add_changes(written, (yield from self._results.release_result(source, known.result_seq, until)))
 
         await self._run_command(row, decide, ("inbox", row.source_id))
 
     async def claim_result(self, row: Delegation, until: int) -> ClaimedResult:
-        """A caller that waits takes the result, if there is one: here, and then nobody finds it in the inbox; or not
-        here, because somebody has it from there, or because it is more than the text that a caller is handed here.
-        Exactly one of both. What has been handled by then, here or there, is read once more."""
+        """Claim the result for a waiting caller, if there is one.
+
+        It is delivered exactly once: by this response, or by the inbox if it was claimed there or has files or data
+        beside its text. A result that was handled before is only repeated."""
 
         def decide(known: Delegation, now: int) -> CommandSteps[ClaimedResult]:
             if not known.status.is_ended:
@@ -282,15 +275,14 @@ class DelegationWriter:
             if delivered == "here" and (yield from _has_other_parts(known)):
                 delivered = "inbox"
                 changes = yield from self._results.release_result(source, known.result_seq, held_until)
-            return with_facts(WriteSet(ClaimedResult(known, "" if delivered == "inbox" else text, delivered)), changes)
+            return add_changes(WriteSet(ClaimedResult(known, "" if delivered == "inbox" else text, delivered)), changes)
 
         return await self._run_command(row, decide, ("inbox", row.source_id))
 
-    # -- time ----------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     async def on_due(self, key: str) -> None:
-        """The timer of a delegation has gone off: it ends if its time is over or what it belonged to is gone; else it
-        is looked at again when that may be so."""
+        """Handle a due timer: close the delegation if it must end, else set the timer to the next check."""
         org_id, _, delegation_id = key.partition("/")
         rows = await self._store.rows("delegation", {"org_id": org_id, "id": delegation_id})
         if not rows:
@@ -302,9 +294,8 @@ class DelegationWriter:
     def _decide_due(self, row: Delegation, now: int) -> CommandSteps[Delegation]:
         if row.status.is_ended:
             return WriteSet(row, [cancel_timer(DELEGATION, row.key)])
-        lost = (
-            [] if row.parent_id is None else (yield ReadQuery("delegations_lost", {"org_id": row.org_id, "id": row.id}))
-        )
+        query = {"org_id": row.org_id, "id": row.id}
+        lost = [] if row.parent_id is None else (yield ReadQuery("delegations_lost", query))
         found = self._due_trigger(row, now, is_lost=bool(lost))
         if found is None:
             due = max(rules.next_check_at(row, now, self._limits), now + 1)
@@ -314,7 +305,7 @@ class DelegationWriter:
 
     def _due_trigger(self, row: Delegation, now: int, *, is_lost: bool) -> tuple[DelegationTrigger, str] | None:
         if active_workspace(self._org, row.target_id) is None:
-            return DelegationTrigger.TARGET_GONE, "the target was removed"
+            return DelegationTrigger.TARGET_REMOVED, "the target was removed"
         if is_lost or active_workspace(self._org, row.source_id) is None:
             return DelegationTrigger.CANCELLED, "the work that it belonged to has ended"
         if row.deadline_at <= now:  # control: deadline-due
@@ -323,76 +314,26 @@ class DelegationWriter:
             rules.is_outcome_unknown(row)
             and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now
         ):
-            return DelegationTrigger.UNSURE_TOO_LONG, "it was sent, and no answer came"
+            return DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, "it was sent, and no answer came"
         return None
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------------
 
     async def _run_command(
         self, row: Delegation, decide: Callable[[Delegation, int], CommandSteps[T]], *extra_keys: tuple[str, ...]
     ) -> T:
-        """One command about a delegation, as it stands then."""
+        """Run a command on the current row of a delegation."""
 
         def command_steps() -> CommandSteps[T]:
             for known in (yield from load_delegations(row.org_id, [row.id])):
                 return (yield from decide(known, self._clock.now()))
-            raise NotFound(what="delegation")  # retention has taken it
+            raise NotFound(what="delegation")  # deleted by retention
 
         return await self._store.run(Command(row.org_id, (*command_keys(row), *extra_keys), command_steps))
 
 
-def check_worker(row: Delegation, by: Sender) -> None:
-    """Raises NotTheWorker for all but who works on a delegation."""
-    if by.workspace_id != row.target_id or row.recorded:
-        raise NotTheAssignee
-
-
-def command_keys(row: Delegation) -> tuple[tuple[str, ...], ...]:
-    """The keys of a command that changes a delegation: those of whatever its target may do with the message."""
-    return ("inbox", row.target_id), obligation_key(row.target_id, row.source_id), (DELEGATION, row.key)
-
-
-def _to_write_set(row: Delegation, changes: Changes) -> WriteSet[Delegation]:
-    """What a change writes, and the delegation behind it."""
-    saves = [params for name, params in changes.writes if name == "save_delegation"]
-    new = saves[-1] if saves else row
-    result = new if isinstance(new, Delegation) else row
-    return WriteSet(
-        result,
-        [*changes.writes],
-        [*changes.events],
-        changes.notify,
-        changes.after_commit,
-        domain_events=[*changes.domain_events],
-    )
-
-
-def _set_wait_until(row: Delegation, until: int) -> tuple[str, Params]:
-    return "wait_for_delegation", {"org_id": row.org_id, "id": row.id, "wait_until": until}
-
-
-def result_text(row: Delegation) -> str:
-    """All that its caller reads of one that has ended."""
-    if row.reason is None:
-        return row.result or ""
-    return rules.failure_text(row.reason, row.error or "")
-
-
-def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
-    """Whether files or data came with the result. Only an answer has any."""
-    if row.status is not DelegationStatus.COMPLETED:
-        return False
-    rows = yield ReadQuery("delegation_answer", {"source_id": row.source_id, "seq": row.result_seq})
-    return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
-
-
-def _decide_cancel_timer(key: str) -> CommandSteps[None]:
-    yield from ()
-    return WriteSet(None, [cancel_timer(DELEGATION, key)])
-
-
 class DelegationStarter:
-    """Begins delegations."""
+    """Decisions that begin delegations."""
 
     def __init__(
         self,
@@ -412,7 +353,7 @@ class DelegationStarter:
         self._limits = limits
 
     def build_draft(self, request: DelegationRequest) -> MessageDraft:
-        """The message to the target. Its id is that of the delegation."""
+        """Build the message to the target. Its id is that of the delegation."""
         delegation_id = self._ids.new()
         metadata = {**request.metadata, "delegation_id": delegation_id}
         return MessageDraft(
@@ -430,11 +371,10 @@ class DelegationStarter:
         )
 
     def decide_begin(self, request: DelegationRequest, draft: MessageDraft) -> CommandSteps[BeginResult]:
-        """The decision to delegate. What is there already under the same key, or open in the same words, is given
-        instead, and nothing is written.
+        """Decide to delegate, or return the delegation with the same key, or an open one with the same task.
 
-        Raises NotFound, WorkspaceRemoved, SelfDelegation, MayNotTalk, MessageIdReused, and what sending a message
-        raises; DelegationLimit and DelegationCycle are told as events."""
+        Raises NotFound, WorkspaceRemoved, SelfDelegation, CommunicationDenied, MessageIdReused, and what sending a
+        message raises. DelegationLimit and DelegationCycle also emit an event."""
         source, target = self._check_workspaces(request.source_id, request.target_id)
         now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts)
         duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
@@ -462,15 +402,15 @@ class DelegationStarter:
         triggers = yield from self._initial_triggers(target)
         written = yield from self._messages.decide_send(target.id, draft, AnswerTarget(request.cause_id))
         message = find_inserted_activity(written)
-        if message is None:  # a chain was frozen by it
+        if message is None:  # the message froze its chain
             frozen: WriteSet[Any] = WriteSet(None, written.writes, written.events, written.notify)
             frozen.error = written.error
             return frozen
-        # Behind all that may refuse: what is not begun uses up no number.
+        # After all checks: a rejected delegation must not use up a number.
         root_no = (yield NextNumber("last_in_root", root_id, max_count)) if lineage else 1
         if root_no is None:
-            # Others of the same group had the last one, after this one looked. Numbers are taken by now, so the store
-            # decides this command afresh and by itself; it is refused above then.
+            # Commands of the same group took the last number after this one checked. Numbers were taken, so the store
+            # decides this command again on its own, and the check above rejects it.
             raise DelegationLimit(**msgspec.structs.asdict(rules.tree_limit_rejection(max_count, self._limits)))
         caller = yield from self._results.insert_caller_row(
             source, message.id, target.id, request.task, request.sender.key
@@ -516,10 +456,8 @@ class DelegationStarter:
             unsure_at=None,
             wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
         )
-        timeline_writes, events = (
-            [timeline_write(row, BEGUN_ENTRY, now)],
-            [sent_event(row, now), *caller.changes.events, *written.events],
-        )
+        timeline_writes = [timeline_write(row, BEGIN_ENTRY, now)]
+        events = [sent_event(row, now), *caller.changes.events, *written.events]
         for trigger in triggers:
             pending = apply_trigger(row, trigger, now)
             row = pending.row
@@ -530,17 +468,17 @@ class DelegationStarter:
             key = {"source_id": source.id, "key": request.key, "delegation_id": row.id, "created_at": now}
             writes.append(("keep_delegation_key", {**key, "content_hash": _key_content(target.id, task_hash)}))
         writes += [*caller.changes.writes, *written.writes]
-        writes.append(
-            set_timer(DELEGATION, row.key, rules.next_check_at(row, now, self._limits))
-        )  # control: delegation-timer
+        due = rules.next_check_at(row, now, self._limits)
+        writes.append(set_timer(DELEGATION, row.key, due))  # control: delegation-timer
         notify = (*caller.changes.notify, *written.notify, TIMERS_KEY)
         return WriteSet(BeginResult(row, held_until=row.wait_until), writes, events, notify, written.after_commit)
 
     def decide_record(
         self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender
     ) -> CommandSteps[BeginResult]:
-        """The decision to note a delegation that goes another way. Its caller has named it, and it is a tree of its
-        own. Raises as `begin` does of seats, and MessageIdReused."""
+        """Decide to record a delegation that was sent by other means. Its id is the caller's; it is a tree of its own.
+
+        Raises as `begin` does for the workspaces, and MessageIdReused."""
         source, target = self._check_workspaces(source_id, target_id)
         now, parts = self._clock.now(), [{"kind": "text", "text": task}]
         task_hash = rules.task_hash(parts)
@@ -592,7 +530,7 @@ class DelegationStarter:
         )
         writes: list[Statement] = [
             ("insert_delegation", row),
-            timeline_write(row, BEGUN_ENTRY, now),
+            timeline_write(row, BEGIN_ENTRY, now),
             *caller.changes.writes,
         ]
         writes.append(set_timer(DELEGATION, row.key, row.deadline_at))
@@ -605,7 +543,7 @@ class DelegationStarter:
 
     def _check_workspaces(self, source_id: str, target_id: str) -> tuple[Workspace, Workspace]:
         source, target = self._org.active_workspace(source_id), self._org.workspace(target_id)
-        # What was removed is told to those only who could see it.
+        # A removed workspace is reported as removed only to those that could see it.
         if target is None or (target.removed and not are_related(self._org, source, target)):
             raise NotFound(what="workspace")
         if source.org_id != target.org_id:
@@ -618,7 +556,7 @@ class DelegationStarter:
         return source, target
 
     def _find_by_key(self, request: DelegationRequest, keyed: list[Row], task_hash: str, now: int) -> Delegation | None:
-        """What was begun under the key, if that was not too long ago. (One that has failed has given its key back.)"""
+        """Return the delegation that began under the key, if the key is still valid. A failed one has freed its key."""
         if request.key is None or not keyed:
             return None
         content_hash, created_at, *row = keyed[0]
@@ -631,9 +569,10 @@ class DelegationStarter:
     def _load_lineage(
         self, source: Workspace, request: DelegationRequest
     ) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
-        """The delegations that the caller is at work for, its own first, and how many it has open below that. What it
-        says of it counts only if that is in its inbox. What is begun once more stands below what it stood below, if
-        that has not ended."""
+        """Return the delegations that the caller works for, its own first, and how many are open below that.
+
+        `cause_id` counts only if that message is in the caller's inbox. A retry has the parent of the ended one, if
+        still open."""
         if request.retry_of is not None:
             return (yield from self._load_retry_lineage(source.org_id, request.retry_of))
         cause = yield from self._messages.chains.find_cause(source.id, request.cause_id)
@@ -664,7 +603,7 @@ class DelegationStarter:
         return [], 0
 
     def _initial_triggers(self, target: Workspace) -> Generator[StepRequest, Any, tuple[Any, ...]]:
-        """What happens to it in the moment it begins."""
+        """Return the triggers that apply when the delegation begins."""
         ahead = 0
         if target.delivery_mode == PUSH:
             inbox = yield from load_inbox(target.id)
@@ -677,7 +616,7 @@ class DelegationStarter:
     def _reject(
         self, source: Workspace, request: DelegationRequest, rejection: GuardRejection, lineage: list[Ancestor]
     ) -> WriteSet[Any]:
-        """A guard has refused: people see it too."""
+        """Reject the request and emit an event, so that people see it."""
         payload = DelegationRefusedPayload(
             target_id=request.target_id,
             task_preview=rules.truncate_utf8(request.task, rules.TASK_PREVIEW),
@@ -695,6 +634,56 @@ class DelegationStarter:
         return WriteSet(None, [], [event], (org_key(source.org_id),), error=error)  # control: refusal-event
 
 
+def command_keys(row: Delegation) -> tuple[tuple[str, ...], ...]:
+    """Return the keys of a command on a delegation: those by which its target handles the message, and its own."""
+    return ("inbox", row.target_id), obligation_key(row.target_id, row.source_id), (DELEGATION, row.key)
+
+
+def check_worker(row: Delegation, by: Sender) -> None:
+    """Raise NotTheAssignee unless `by` is the target of a delegation that was sent."""
+    if by.workspace_id != row.target_id or row.recorded:
+        raise NotTheAssignee
+
+
+def result_text(row: Delegation) -> str:
+    """Return the text that the caller of an ended delegation reads."""
+    if row.reason is None:
+        return row.result or ""
+    return rules.failure_text(row.reason, row.error or "")
+
+
+def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
+    """Return whether the result came with files or data. Only an answer can."""
+    if row.status is not DelegationStatus.COMPLETED:
+        return False
+    rows = yield ReadQuery("delegation_answer", {"source_id": row.source_id, "seq": row.result_seq})
+    return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
+
+
+def _set_wait_until(row: Delegation, until: int) -> tuple[str, Params]:
+    return "wait_for_delegation", {"org_id": row.org_id, "id": row.id, "wait_until": until}
+
+
+def _to_write_set(row: Delegation, changes: Changes) -> WriteSet[Delegation]:
+    """Return the changes of a command as its write set, with the delegation after them."""
+    saves = [params for name, params in changes.writes if name == "save_delegation"]
+    new = saves[-1] if saves else row
+    result = new if isinstance(new, Delegation) else row
+    return WriteSet(
+        result,
+        [*changes.writes],
+        [*changes.events],
+        changes.notify,
+        changes.after_commit,
+        domain_events=[*changes.domain_events],
+    )
+
+
+def _decide_cancel_timer(key: str) -> CommandSteps[None]:
+    yield from ()
+    return WriteSet(None, [cancel_timer(DELEGATION, key)])
+
+
 def _read_lineage(org_id: str, parent_id: str) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
     own = {"org_id": org_id}
     rows, child_counts = yield RequestBatch(
@@ -707,5 +696,5 @@ def _read_lineage(org_id: str, parent_id: str) -> Generator[StepRequest, Any, tu
 
 
 def _key_content(target_id: str, task_hash: str) -> str:
-    """What tells a repetition under a key from another request."""
+    """Return what distinguishes a repetition under a key from another request."""
     return f"{target_id} {task_hash}"

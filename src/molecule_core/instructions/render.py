@@ -51,7 +51,7 @@ class _Skeleton:
     """Words with places for the values of a message: every other of `pieces` is such a place. Most words have one,
     between two `ends`."""
 
-    __slots__ = ("ends", "length", "max_bytes", "get_values", "pieces", "reply_via", "tokens")
+    __slots__ = ("ends", "get_values", "length", "max_bytes", "pieces", "reply_via", "tokens")
 
     def __init__(self, context: RenderContext, reply_via: str, max_bytes: int) -> None:
         self.reply_via = reply_via

@@ -50,7 +50,7 @@ class DeliveryState(Struct, frozen=True):
         return self.lease_until > now and not self.next_at and self.acked_at is None
 
     @property
-    def is_handled(self) -> bool:
+    def is_acked(self) -> bool:
         """Return whether it was acknowledged, not given up."""
         return not self.is_dead and not self.requeued and (self.seq <= self.ack_floor or self.acked_at is not None)
 

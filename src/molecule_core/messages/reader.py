@@ -99,7 +99,7 @@ class MessageReader:
         page = {**self._page_params(workspace_id, filters, count, skip_dead), "page_bytes": page_bytes, "seq": seq}
         return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_after", page), wait)
 
-    async def list_unhandled(self, workspace_id: str, count: int, now: int) -> list[ActivityPageRow]:
+    async def list_unacked(self, workspace_id: str, count: int, now: int) -> list[ActivityPageRow]:
         """List unacknowledged messages, claimed or not, oldest first."""
         states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
         inbox = InboxState(*states[0]) if states else InboxState()
@@ -284,7 +284,7 @@ class MessageReader:
         )
         return msgspec.json.encode(message)
 
-    async def count_unhandled(self, workspace_ids: list[str]) -> tuple[int, int]:
+    async def count_unacked(self, workspace_ids: list[str]) -> tuple[int, int]:
         """Count unacknowledged messages of inboxes: in total, and in the fullest one."""
         total = largest = 0
         for first in range(0, len(workspace_ids), _INBOX_BATCH):

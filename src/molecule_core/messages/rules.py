@@ -393,7 +393,7 @@ def is_busy(heartbeat: Heartbeat, now: int, limits: Limits) -> bool:
     return is_fresh and (bool(heartbeat.current_task) or heartbeat.active_tasks > 0)
 
 
-def untaken_cutoff(workspace: Workspace, heartbeat: Heartbeat, now: int, limits: Limits) -> int:
+def stale_cutoff(workspace: Workspace, heartbeat: Heartbeat, now: int, limits: Limits) -> int:
     """Return the time (microseconds) before which waiting mail counts as not picked up.
 
     A working agent has more time to fetch its mail; a paused one has not, whatever it reports."""

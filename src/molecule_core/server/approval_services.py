@@ -1,6 +1,6 @@
-"""All hands of approvals, made together: they share what is set, and count what becomes of approvals.
+"""Builds the services of approvals, which share a policy cache and a meter.
 
-Above: server/composition.py, which alone says who follows which fact. Below: the files of this slice.
+Called by server/composition.py, which registers their subscribers.
 """
 
 from molecule_core.approvals.model import ApprovalStatus
@@ -21,7 +21,7 @@ from molecule_core.store.wakeups import Notifier
 
 
 class ApprovalServices:
-    """The writer and the reader, what is set, what is counted, who hears facts, what retention takes."""
+    """Writer, reader, policy cache, meter, subscriber and retention of approvals."""
 
     def __init__(
         self,

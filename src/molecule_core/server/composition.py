@@ -1,4 +1,4 @@
-"""The only place where things are wired: store, journal, readers, writers, edges, workers."""
+"""Composition root: builds the store, readers, writers, routes and workers, and registers subscribers."""
 
 import asyncio
 import logging
@@ -120,8 +120,9 @@ _log = logging.getLogger("molecule.server")
 
 
 class Server(ProcessRuntime):
-    """One Molecule server process. `open` before serving, `close` after. `first_org` names the organisation that a
-    first start makes."""
+    """One server process.
+
+    `open` before serving, `close` after. `first_org`: name of the organisation created at first start."""
 
     def __init__(
         self,
@@ -133,11 +134,11 @@ class Server(ProcessRuntime):
         randomness: Randomness | None = None,
         fetcher: Fetcher | None = None,
         tracing: Tracing | None = None,
-        mcp_additions: TestExtensions | None = None,
+        test_extensions: TestExtensions | None = None,
     ) -> None:
-        """`mcp_additions`: tools and methods that only a test's server has."""
+        """Build the server. `mcp_additions`: tools and methods that only a test's server has."""
         super().__init__(settings, clock=clock, randomness=randomness)
-        self._mcp_additions = mcp_additions
+        self._mcp_additions = test_extensions
         if settings.metrics_token:
             register_secret(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.from_networks(settings.push_networks), settings.limits)
@@ -211,7 +212,7 @@ class Server(ProcessRuntime):
         status_reader = DeliveryStatusReader(
             store, org, wakeups, clock=clock, limits=limits, circuit_open_until=self.push_dispatcher.circuit_open_until
         )
-        blob_store = BlobStore(settings.files_folder, reserve=limits.disk_reserve_bytes)
+        blob_store = BlobStore(settings.files_folder, reserved_bytes=limits.disk_reserve_bytes)
         self._file_writer = FileWriter(store, blob_store, org, writer, clock=clock, ids=ids, limits=limits)
         self._key_writer = KeyWriter(store, org, clock=clock, limits=limits)
         rate_limiter = RateLimiter(limits, clock)
@@ -357,21 +358,20 @@ class Server(ProcessRuntime):
         dependencies = McpDependencies(
             self._clock, self._ids, self._randomness, self.settings, self.version, self._mcp_additions
         )
-        # The app is made after its routes.
+        # The application is built after its routes.
         host = McpToolHost(
-            lambda call, request: self.app.call_internally(call, request),
+            lambda call, request: self.app.call_internally(call, request),  # noqa: PLW0108
             org,
             lambda: self.wakeups.closing,
             dependencies,
-        )  # noqa: PLW0108
+        )
         self.mcp_routes = McpRoutes(host, authenticator, org, self.live_hub, dependencies)
         return self.mcp_routes
 
     def _build_delegations(
         self, org: OrgReader, messages: MessageWriter, delegation_messages: DelegationMessages, reader: MessageReader
     ) -> None:
-        """Work that workspaces give each other, and whose facts it follows; and who tells of plain messages to seats
-        that are removed."""
+        """Build delegations, and subscribe them and the messages of removed workspaces to domain events."""
         store, clock, ids, limits = self.store, self._clock, self._ids, self.settings.limits
         self.delegation_meter = DelegationMeter(OUTCOMES)
         closer = DelegationCloser(
@@ -401,7 +401,7 @@ class Server(ProcessRuntime):
         )
 
     def _build_approvals(self, org: OrgReader, approval_messages: ApprovalMessages) -> None:
-        """Leave that workspaces ask for, and whose facts it follows."""
+        """Build approvals and subscribe them to domain events."""
         clock, ids, limits, subscribe = self._clock, self._ids, self.settings.limits, self.store.subscribers.subscribe
         services = self.approval_services = ApprovalServices(
             self.store, org, approval_messages, self.wakeups, clock=clock, ids=ids, limits=limits
@@ -414,7 +414,7 @@ class Server(ProcessRuntime):
     def _build_delivery(
         self, org: OrgReader, delegation_messages: DelegationMessages, ledger: ObligationLedger
     ) -> ReplyWaiters:
-        """Whoever gives messages up and whoever pushes; returns who tells those that asked."""
+        """Build dead letters and push delivery; return the waiters for replies."""
         clock, ids, randomness, limits = self._clock, self._ids, self._randomness, self.settings.limits
         reply_waiters = ReplyWaiters(
             self.store, org, self.wakeups, delegation_messages, clock=clock, ids=ids, limits=limits
@@ -428,7 +428,7 @@ class Server(ProcessRuntime):
         return reply_waiters
 
     def _build_memory_routes(self, org: OrgReader) -> MemoryRoutes:
-        """What agents wish to remember."""
+        """Build the memory routes."""
         store, clock, limits = self.store, self._clock, self.settings.limits
         reader = MemoryReader(store, org, limits=limits)
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
@@ -437,7 +437,7 @@ class Server(ProcessRuntime):
     def _build_prompt_routes(
         self, org: OrgReader, authenticator: Authenticator
     ) -> tuple[PromptRoutes, ThreadRouteGroup]:
-        """What agents' prompts are made of, and the threads that begin with them."""
+        """Build the routes of prompts and threads."""
         limits, services, reader = self.settings.limits, self.thread_services, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
         writers = services.writer, services.engine_writer, services.agent_writer, services.waits
@@ -483,7 +483,7 @@ class Server(ProcessRuntime):
         return self.routes.routes
 
     async def open(self) -> None:
-        """Opens the store, loads the registry, starts the workers. A first start makes an organisation."""
+        """Open the store, load the registry, start the workers. A first start creates an organisation."""
         await self.store.open()
         _log.info("process %s opens the store", self.process_id)
         if self.store.is_shared:
@@ -509,11 +509,11 @@ class Server(ProcessRuntime):
         self._workers = [asyncio.create_task(each) for each in workers]
 
     async def login_link(self) -> str:
-        """A link that lets the first owner of the first organisation in, once."""
+        """Create a one-time login link for the first owner of the first organisation."""
         return (await self._session_routes.create_owner_link(self.registry.orgs()[0].id)).url
 
     async def close(self) -> None:
-        """Lets waits end, finishes what was accepted, closes the store."""
+        """End waits, finish accepted commands, close the store."""
         self.wakeups.close()
         self._closing.set()
         await self.live_hub.close()

@@ -1,6 +1,6 @@
-"""A wired server in a process of its own: the listener, signals, the event loop.
+"""Runs a server as a process: listener, signals, event loop.
 
-Above: the command line. Below: `server`, `api/http/connection.py`.
+Called by cli; calls `server/composition.py` and `api/http/connection.py`.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from molecule_core.common.limits import SPARE_FILES
 from molecule_core.common.text import truncate_line
 from molecule_core.server.composition import Server
 
-# Who has come and is not taken yet waits in the system's queue.
+# Connections that are not accepted yet wait in the system's queue.
 _BACKLOG = 2048
-# A hung handler must not hold up the end.
+# A hanging handler must not delay shutdown.
 _GRACE_SECONDS = 5.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _MAX_REASON_LENGTH = 300
@@ -30,27 +30,30 @@ _log = logging.getLogger("molecule.serving")
 
 
 class HttpListener:
-    """The listener of an opened server. A stop lets held requests end at once, and the others after their answer."""
+    """Listener of an opened server.
+
+    On stop, long-polls and streams end at once, other requests after their response."""
 
     def __init__(self, server: Server) -> None:
         self.listening = asyncio.Event()
         self.grace_seconds: float | None = _GRACE_SECONDS
-        """How long those who are connected may hold up the end; None: as long as they are."""
+        """How long open requests may delay shutdown; None: until they end."""
         self._server = server
         self._registry = server.connection_registry
-        # Where fewer files may be open than connections are allowed, the later ones get their 503 all the same.
+        # Where fewer files may be open than connections are allowed, the excess connections still get their 503.
         max_connections = min(server.settings.limits.connections, max(1, process_info.open_files_limit() - SPARE_FILES))
         self._limits = msgspec.structs.replace(server.settings.limits, connections=max_connections)
         self._on_ready: Callable[[Server], Awaitable[None]] | None = None
         self._stopping, self._force_stop = asyncio.Event(), asyncio.Event()
 
     def set_on_ready(self, on_ready: Callable[[Server], Awaitable[None]]) -> None:
-        """What to do once the server listens."""
+        """Set the function that is called once the server listens."""
         self._on_ready = on_ready
 
     async def serve(self, sockets: Sequence[socket.socket] = ()) -> None:
-        """Serves until it is stopped, on sockets that are bound already or where the settings say. Raises
-        BadSettings: one cannot listen there."""
+        """Serve until stopped, on bound sockets or where the settings say.
+
+        Raises BadSettings if the address is not usable."""
         listeners = [await self._listen(sock=each) for each in sockets] or [await self._listen_configured()]
         for host, port, *_ in (each.getsockname() for listener in listeners for each in listener.sockets):
             _log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
@@ -65,7 +68,7 @@ class HttpListener:
         await self._wait_for_connections()
 
     def stop(self) -> None:
-        """Begins to end; a second call does not wait for anybody."""
+        """Begin shutdown; a second call does not wait for open requests."""
         if self._stopping.is_set():
             self._force_stop.set()
         self._stopping.set()
@@ -87,7 +90,7 @@ class HttpListener:
         return Connection(self._server.app, self._limits, self._registry)
 
     async def _wait_for_connections(self) -> None:
-        """Whoever is being answered gets the answer, for a while."""
+        """Wait for requests in progress, for at most `grace_seconds`, then cancel them."""
         waits = [asyncio.ensure_future(each) for each in (self._registry.wait_until_empty(), self._force_stop.wait())]
         done, _ = await asyncio.wait(waits, timeout=self.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
         for each in waits:
@@ -100,7 +103,7 @@ class HttpListener:
 
 
 def listen_error(host: str, port: int, error: OSError) -> BadSettings:
-    """Says what to do about an address that one cannot listen on."""
+    """Describe an address that cannot be listened on, with advice."""
     if error.errno == errno.EADDRINUSE:
         return BadSettings(reason=f"port {port} is in use; stop what runs there, or choose another one with --port")
     detail = error.strerror or error
@@ -112,13 +115,15 @@ async def serve(
     on_ready: Callable[[Server], Awaitable[None]] | None = None,
     before_stop: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Serves until a signal comes. `ready` is called once the server listens; `before_end` after the first signal, and
-    what it does is done while the server still serves. A second signal does not wait for that; once all is closed, no
-    signal reaches this process any more. Raises BadSettings: the store does not open, or one cannot listen there."""
+    """Serve until a signal.
+
+    `on_ready` is called once the server listens; `before_stop` after the first signal, while the server still serves. A
+    second signal does not wait for it; after shutdown, signals are ignored. Raises BadSettings if the store cannot be
+    opened or the address is not usable."""
     try:
         await server.open()
     except StoreUnavailable as error:
-        # Its own words are for senders, who shall try again.
+        # The text of StoreUnavailable is for senders, who should retry.
         detail = truncate_line(str(error.__cause__ or error), _MAX_REASON_LENGTH)
         raise BadSettings(reason=f"the store does not open ({detail}); `molecule doctor` tells more") from None
     try:
@@ -128,16 +133,15 @@ async def serve(
         server.on_outdated = http.stop
         end = http.stop if before_stop is None else run_before(before_stop, http.stop)
         loop = asyncio.get_running_loop()
-        for (
-            each
-        ) in _STOP_SIGNALS:  # not as the loop's own: it takes those away when it closes, and a later signal would kill
+        # Not loop.add_signal_handler: the loop removes its handlers when it closes, and a later signal would kill.
+        for each in _STOP_SIGNALS:
             signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))
         await http.serve()
     finally:
         try:
             await server.close()
         finally:
-            # An impatient second Ctrl-C would have this process killed at an end that is as clean as can be.
+            # A second Ctrl-C must not kill the process at the end of a clean shutdown.
             for each in _STOP_SIGNALS:
                 signal.signal(each, signal.SIG_IGN)
     if server.outdated is not None:
@@ -145,8 +149,9 @@ async def serve(
 
 
 def run_before(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:
-    """What to call to have `then` called once `first` is done; called again meanwhile, `then` follows at once, and not
-    once more when `first` is done."""
+    """Return a callback that calls `then` after `first` is done.
+
+    Called again meanwhile, it calls `then` at once, and not a second time when `first` is done."""
     under_way: set[asyncio.Future[None]] = set()
     is_hurried = False
 
@@ -167,9 +172,9 @@ def run_before(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -
 
 
 def run(server: Server, on_ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
-    """Serves in this process, on the fastest event loop there is. `ready` is called once the server listens."""
-    # What start-up made lives as long as the process: the collector need not walk it again and again, nor look for
-    # garbage after every few hundred of the short-lived objects that a request makes (8 us of each message).
+    """Serve in this process, on uvloop if available. `on_ready` is called once the server listens."""
+    # Objects made at start live as long as the process: the collector should not scan them repeatedly, nor run after
+    # every few hundred of the short-lived objects of a request (8 us of each message).
     process_info.raise_open_files_limit(server.settings.limits.connections + SPARE_FILES)
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)

@@ -1,6 +1,6 @@
-"""What a server stands on: time and chance, its store, wake-ups, and the other processes of the same store.
+"""Base services of a server process: clock, randomness, store, wake-ups, and the bus to other processes.
 
-Above: `server`, which wires everything else to it. Below: store, ground.
+Called by `server/composition.py`; calls store and common.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from molecule_core.store.database import Store
 from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
 from molecule_core.store.wakeups import Notifier, Poll
 
-# Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
+# Between two saves of heartbeats: other processes see them soon, and the store is not busy with them.
 _SAVE_SECONDS = 1.0
 _DAY_SECONDS = 86_400.0
-# A store that does not answer is asked again after so long.
+# Pause before retrying a store that does not respond.
 _RETRY_SECONDS = 5.0
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
 
 
 class ProcessRuntime:
-    """A store that is chosen by the settings, and who hears of its changes."""
+    """Store chosen by the settings, its wake-ups, and the bus to other processes."""
 
     def __init__(self, settings: Settings, *, clock: Clock | None, randomness: Randomness | None) -> None:
         self.settings = settings
@@ -35,10 +35,10 @@ class ProcessRuntime:
         self._randomness = randomness or SystemRandomness()
         self._ids = IdGenerator(self._clock, self._randomness)
         self.process_id = f"{self._randomness.bits(40):010x}"
-        """Tells this process from others of the same store."""
+        """Distinguishes this process from others of the same store."""
         self._closing = asyncio.Event()
         self.outdated: MoleculeError | None = None
-        """Why this process can only end: a newer Molecule has brought the store forward."""
+        """Set if this process can only end: a newer Molecule has migrated the store."""
         self.on_outdated: Callable[[], None] = lambda: None
         poll_seconds = settings.limits.look_again_seconds if settings.database else None
         self.wakeups = Notifier(self._clock, look_again_seconds=poll_seconds)
@@ -47,8 +47,9 @@ class ProcessRuntime:
         self.store = self._create_store()
 
     async def _save_periodically(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
-        """Saves what agents say to this process: soon if they work on something else now (`key` is rung), else with
-        each sweep."""
+        """Save the heartbeats that this process received, with each sweep.
+
+        Also soon after a change of task, which notifies `key`, but at most once a second."""
 
         async def look() -> Poll[bool]:
             try:
@@ -62,7 +63,7 @@ class ProcessRuntime:
             await self.wakeups.wait_until(key, look, _DAY_SECONDS)
 
     def _allowed_hosts(self) -> frozenset[str]:
-        """The host names this server answers for."""
+        """Return the host names that this server answers for."""
         public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
         names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
         return frozenset(name.lower() for name in names)
@@ -88,7 +89,7 @@ class ProcessRuntime:
         return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, notify=self.wakeups.notify)
 
     def _create_transport(self) -> BusTransport:
-        """What carries wake-ups to other processes."""
+        """Create the transport of wake-ups to other processes."""
         if self.settings.nats:
             try:
                 from molecule_core.store.nats import NatsTransport
@@ -112,7 +113,7 @@ class ProcessRuntime:
             self.on_outdated()
 
     async def _open_bus(self) -> None:
-        """From here on this process hears what others ring, and they hear it."""
+        """Connect to the bus: wake-ups are exchanged with other processes from now on."""
         self.bus = Bus(
             self._create_transport(),
             self.wakeups,
@@ -124,7 +125,7 @@ class ProcessRuntime:
         await self.bus.open()
 
     def _bus_status(self) -> str | None:
-        """What `/ready` says of wake-ups by other processes; nothing where there are none."""
+        """Return the bus state for `/ready`; None without other processes."""
         if self.bus is None:
             return None
         degraded = f"degraded: looking again every {self.settings.limits.look_again_seconds} s"

@@ -1,6 +1,6 @@
-"""All hands of threads, made together.
+"""Builds the services of threads.
 
-Above: server/composition.py. Below: the files of this slice.
+Called by server/composition.py.
 """
 
 from molecule_core.common.clock import Clock
@@ -23,8 +23,7 @@ from molecule_core.threads.writer import ThreadWriter
 
 
 class ThreadServices:
-    """Who writes for clients, for engines and for agents, the reader, who waits, who hears of seats, what is counted
-    and what is pruned."""
+    """Writers for clients, engines and agents; reader, waits, subscriber, meter and retention of threads."""
 
     def __init__(
         self, store: Store, org: OrgReader, wakeups: Notifier, *, clock: Clock, ids: IdGenerator, limits: Limits
@@ -41,7 +40,7 @@ class ThreadServices:
         self.retention = ThreadRetention(store, org)
 
     async def samples(self) -> list[MetricSample]:
-        """How threads stand, and what they have done since the start."""
+        """Return the metric samples of threads."""
         states = await self.reader.count_by_state()
         return [MetricSample("molecule_threads", count, (state,)) for state, count in states.items()] + [
             *self.meter.samples()

@@ -1,8 +1,8 @@
-"""The bytes of files: one folder, generated names, nothing else.
+"""Stores the bytes of attached files in one folder, under generated names.
 
-A name is an id that the server has made, so no name is a path. The folder is held open, and everything in it is reached
-through that handle; links are never followed. What is being received is called `<id>.part`, and takes its own name only
-when all of it is on the disk. Everything here happens in threads of its own: a disk that hangs holds up no loop.
+A name is an id made by the server, never a path. The folder is kept open and everything in it is accessed relative to
+that descriptor; links are not followed. A file being received is called `<id>.part` and gets its own name only when all
+of it is on disk. All file access runs in threads of its own, so that a hanging disk does not block the event loop.
 """
 
 import asyncio
@@ -24,24 +24,24 @@ from molecule_core.common.errors import BadSettings, DiskFull, FilesUnavailable,
 T = TypeVar("T")
 _PART_SUFFIX = ".part"
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What comes in small pieces is gathered up to here: who is slow on purpose must not cost a thread for each byte.
+# Small pieces are buffered up to this size: a client that sends slowly must not cost a thread for each byte.
 _BUFFER_BYTES = 64 << 10
-# Some disks serve several at once; more would only hold memory.
+# Some disks serve several requests at once; more threads would only use memory.
 _THREADS = 4
 _log = logging.getLogger("molecule.files")
 
 
 class BlobStore:
-    """The folder. `reserve` bytes of its disk stay free for everything else."""
+    """Folder of blobs. `reserve` bytes of its disk stay free for everything else."""
 
-    def __init__(self, folder: Path, *, reserve: int) -> None:
+    def __init__(self, folder: Path, *, reserved_bytes: int) -> None:
         self._folder = folder
-        self._reserve = reserve
+        self._reserve = reserved_bytes
         self._handle = -1
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="molecule-files")
 
     def open(self) -> None:
-        """Makes the folder if there is none, for its owner alone. Raises BadSettings."""
+        """Create the folder if needed, for its owner only, and open it. Raises BadSettings."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -49,20 +49,20 @@ class BlobStore:
             raise BadSettings(reason=f"the folder of files {self._folder} does not work: {error.strerror}") from None
 
     def close(self) -> None:
-        """Finishes what was begun."""
+        """Finish pending work and close the folder."""
         self._threads.shutdown()
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
     async def open_writer(self, name: str) -> "BlobWriter":
-        """Begins a new file. Raises NoRoom, FilesUnavailable."""
+        """Begin a new file. Raises DiskFull, FilesUnavailable."""
         writer = BlobWriter(self, _validate_id(name))
         await self.run_in_thread(writer.create)
         return writer
 
     async def open_reader(self, name: str, size: int) -> "BlobReader":
-        """A file that is there whole. Raises NotFound: it is not, or something else lies in its place."""
+        """Open a complete file. Raises NotFound if it is missing, has another size, or is not a regular file."""
         return await self.run_in_thread(lambda: self._open_file(_validate_id(name), size))
 
     def _open_file(self, name: str, size: int) -> "BlobReader":
@@ -80,11 +80,11 @@ class BlobStore:
         return BlobReader(self, handle, size)
 
     async def remove(self, name: str) -> None:
-        """No such file any more."""
+        """Delete a file, complete or partial; a missing one is ignored."""
         await self.run_in_thread(lambda: self.unlink_file(_validate_id(name)))
 
     async def list_ids(self) -> list[str]:
-        """The ids of all that lies in the folder, received or half so, in the order in which they were made."""
+        """Return the ids of all complete and partial files, oldest first."""
         return await self.run_in_thread(lambda: sorted(self._scan_ids()))
 
     def _scan_ids(self) -> set[str]:
@@ -95,16 +95,16 @@ class BlobStore:
     # -- in a thread ---------------------------------------------------------------------------------------------------
 
     def run_in_thread(self, action: Callable[[], T]) -> "asyncio.Future[T]":
-        """Does something in a thread. Trouble with the disk becomes a refusal."""
+        """Run an action in a thread. Errors of the disk become DiskFull or FilesUnavailable."""
         return asyncio.get_running_loop().run_in_executor(self._threads, _translate_errors, action)
 
     def submit(self, action: Callable[[], None]) -> None:
-        """The same, for nobody to wait for."""
-        with contextlib.suppress(RuntimeError):  # the folder is closed: handles end with the process, the rest is swept
+        """Run an action in a thread without waiting for it."""
+        with contextlib.suppress(RuntimeError):  # the store is closed; the next start deletes leftovers
             self._threads.submit(action)
 
     def create_file(self, name: str) -> int:
-        """A new file, open for writing."""
+        """Create a file and open it for writing. Raises DiskFull."""
         disk_stats = os.fstatvfs(self._handle)
         if disk_stats.f_bavail * disk_stats.f_frsize < self._reserve:
             raise DiskFull
@@ -112,20 +112,21 @@ class BlobStore:
         return os.open(name + _PART_SUFFIX, flags, 0o600, dir_fd=self._handle)
 
     def finalize_file(self, name: str) -> None:
-        """A file that has been written takes its name; both are on the disk then."""
+        """Give a written file its final name, durably."""
         os.rename(name + _PART_SUFFIX, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         os.fsync(self._handle)
 
     def unlink_file(self, name: str) -> None:
-        """A file and what there is of it half received are gone."""
+        """Delete a file and its partial form."""
         for each in (name + _PART_SUFFIX, name):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(each, dir_fd=self._handle)
 
 
 class BlobWriter:
-    """A file that is being received: written, and then kept or dropped. A lock keeps what its caller gave up in the
-    middle of a step from closing the file under that step."""
+    """A file being received: written, then committed or discarded.
+
+    The lock prevents a caller that was cancelled in the middle of a step from closing the file under that step."""
 
     def __init__(self, store: BlobStore, name: str) -> None:
         self.size = 0
@@ -139,16 +140,16 @@ class BlobWriter:
 
     @property
     def sha256(self) -> str:
-        """The sum of all of it, once it is kept."""
+        """Return the SHA-256 of the content, once it is committed."""
         return self._hasher.hexdigest()
 
     def create(self) -> None:
-        """In a thread."""
+        """Create the partial file; runs in a thread."""
         with self._lock:
             self._handle = self._store.create_file(self._name)
 
     async def write(self, data: bytes) -> None:
-        """More of it; what is little is written with what comes next. Raises NoRoom, FilesUnavailable."""
+        """Append data; small pieces are buffered. Raises DiskFull, FilesUnavailable."""
         self.size += len(data)
         self._buffer += data
         if len(self._buffer) >= _BUFFER_BYTES:
@@ -165,7 +166,7 @@ class BlobWriter:
                 rest = rest[os.write(self._handle, rest) :]
 
     async def commit(self) -> None:
-        """All of it is on the disk, under its name. Raises NoRoom, FilesUnavailable."""
+        """Write the rest to disk and give the file its final name. Raises DiskFull, FilesUnavailable."""
         await self._store.run_in_thread(self._commit)
 
     def _commit(self) -> None:
@@ -177,7 +178,7 @@ class BlobWriter:
                 self._store.finalize_file(self._name)
 
     def discard(self) -> "asyncio.Future[None]":
-        """Nothing of it stays, whether or not somebody waits for that."""
+        """Delete the file, whether or not the caller waits for the result."""
         return self._store.run_in_thread(self._discard)
 
     def _discard(self) -> None:
@@ -193,7 +194,7 @@ class BlobWriter:
 
 
 class BlobReader:
-    """A file that is being read."""
+    """A file being read."""
 
     def __init__(self, store: BlobStore, handle: int, size: int) -> None:
         self.size = size
@@ -202,7 +203,7 @@ class BlobReader:
         self._lock = threading.Lock()
 
     async def read(self, count: int) -> bytes:
-        """At most so many bytes more; none at the end."""
+        """Return at most `count` bytes more; empty at the end."""
         return await self._store.run_in_thread(lambda: self._read(count))
 
     def _read(self, count: int) -> bytes:
@@ -210,11 +211,11 @@ class BlobReader:
             return os.read(self._handle, count) if self._handle >= 0 else b""
 
     async def peek(self, count: int) -> bytes:
-        """The first bytes."""
+        """Return the first bytes without moving the position."""
         return await self._store.run_in_thread(lambda: os.pread(self._handle, count, 0))
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Close the file without waiting."""
         self._store.submit(self._close)
 
     def _close(self) -> None:
@@ -224,7 +225,7 @@ class BlobReader:
                 os.close(handle)
 
     def __del__(self) -> None:
-        """Who wanted it may have gone while it was being opened, or before a byte of it was sent."""
+        """Close a reader that was abandoned, e.g. because its request was cancelled during `open_reader`."""
         self._close()
 
 
@@ -235,7 +236,7 @@ def _validate_id(name: str) -> str:
 
 
 def _translate_errors(action: Callable[[], T]) -> T:
-    """Does it, and says in our words what a disk says by number."""
+    """Run an action and translate an OSError into DiskFull or FilesUnavailable."""
     try:
         return action()
     except MoleculeError:

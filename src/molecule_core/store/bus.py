@@ -1,10 +1,10 @@
-"""Wake-ups between the processes of one store: "look again", and for whom. No data, and none is missed for long.
+"""Wake-ups between the processes of one store: which keys to poll again. They carry no data.
 
-What a group rings is gathered and sent as one notification, never more than one at a time; what comes meanwhile goes
-with the next. A key travels as a mark of eight letters, so that nearly any group fits one notification. Losing any or
-all of them costs latency only: whoever waits looks again after `limits.look_again_seconds`.
+The keys of a group are collected and sent as one notification, at most one at a time; keys that arrive meanwhile go
+with the next. A key is sent as a channel id of eight characters, so that nearly any group fits one notification. A lost
+notification costs latency only: waiters poll again after `limits.look_again_seconds`.
 
-Above: the server. Below: the two links, `listen.py` (PostgreSQL) and `nats.py`.
+Called by the server; calls one of two transports, `postgres/notify.py` or `nats.py`.
 """
 
 import asyncio
@@ -16,37 +16,37 @@ from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
 from molecule_core.store.wakeups import CHANNEL_ID_LENGTH, Notifier, channel_id_of
 
-# PostgreSQL takes less than 8000 bytes.
+# PostgreSQL's limit is below 8000 bytes.
 MAX_CHANNEL_IDS = 990
 _ALL_CHANNELS = "*"
-# After a lost connection: at once nearly, then ever more patiently; jitter keeps processes from knocking together.
+# After a lost connection: almost at once, then with growing pauses; jitter spreads the reconnects of processes.
 _FIRST_PAUSE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 5.0
 _log = logging.getLogger("molecule.wakeups")
 
 
 class BusTransportLost(Exception):
-    """The connection that carries wake-ups is gone, or cannot be made."""
+    """The connection for wake-ups is lost or cannot be made."""
 
 
 class BusTransport(Protocol):
-    """A connection over which processes hear each other."""
+    """Connection over which processes notify each other."""
 
     async def connect(self, on_payload: Callable[[str], None], on_lost: Callable[[], None]) -> None:
-        """Connects and listens. Raises LinkLost."""
+        """Connect and listen. Raises BusTransportLost."""
 
     async def send(self, payload: str) -> None:
-        """Tells all processes, this one too. Raises LinkLost."""
+        """Notify all processes, including this one. Raises BusTransportLost."""
 
     async def check(self) -> None:
-        """Finds out whether the other side is still there. Raises LinkLost."""
+        """Check that the connection is alive. Raises BusTransportLost."""
 
     async def close(self) -> None:
-        """Hangs up; no harm if there is no connection."""
+        """Close the connection, if there is one."""
 
 
 class Bus:
-    """Sends what this process rings, and rings what others send. `process` is this process's own id."""
+    """Publishes wake-ups of this process and applies those of others. `process` is the id of this process."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Bus:
         check_seconds: float,
     ) -> None:
         self.listening = False
-        """Whether wake-ups of others reach this process now."""
+        """Whether wake-ups of other processes reach this one now."""
         self._transport = transport
         self._wakeups = wakeups
         self._own_id = channel_id_of(process)
@@ -72,24 +72,24 @@ class Bus:
         self._is_lost = False
         self._task: asyncio.Task[None] | None = None
         self.sent = 0
-        """Notifications so far."""
+        """Number of notifications sent."""
 
     async def open(self) -> None:
-        """Begins; returns once the first try to connect has ended, well or not."""
+        """Start; return after the first attempt to connect, successful or not."""
         first_attempt = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run(first_attempt))
         await first_attempt
 
     async def close(self) -> None:
-        """Sends what is gathered, and hangs up."""
+        """Send pending wake-ups and disconnect."""
         self._closing.set()
         self._has_pending.set()
         if self._task is not None:
             await self._task
 
     def publish(self, keys: Iterable[str]) -> None:
-        """Wakes those who wait for a key in other processes, soon."""
-        if len(self._pending_ids) <= MAX_CHANNEL_IDS:  # more are sent as "everybody"
+        """Wake waiters of these keys in other processes, soon."""
+        if len(self._pending_ids) <= MAX_CHANNEL_IDS:  # more are sent as "all channels"
             self._pending_ids.update(map(channel_id_of, keys))
         if self._pending_ids:
             self._has_pending.set()
@@ -103,7 +103,7 @@ class Bus:
                 self._is_lost = False
                 await self._transport.connect(self._receive, self._mark_lost)
                 self.listening, is_logged, pause = True, False, _FIRST_PAUSE_SECONDS
-                self._wakeups.notify_all()  # whatever was told meanwhile was missed
+                self._wakeups.notify_all()  # wake-ups during the gap were lost
                 _resolve_once(first_attempt)
                 await self._send_pending()
             except BusTransportLost as error:
@@ -121,7 +121,7 @@ class Bus:
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
     async def _send_pending(self) -> None:
-        """Sends until the connection is lost, or the bus is closed and all is sent."""
+        """Send until the connection is lost, or the bus is closed and everything is sent."""
         while not self._is_lost and not (self._closing.is_set() and not self._pending_ids):
             if not await self._clock.wait(self._has_pending.wait(), self._check_seconds):
                 await self._transport.check()
@@ -141,7 +141,7 @@ class Bus:
         self._has_pending.set()
 
     def _receive(self, payload: str) -> None:
-        """Another process has rung. What cannot be read rings everybody: looking again does no harm."""
+        """Apply a notification of another process. An unreadable one wakes all waiters: an extra poll does no harm."""
         sender, channel_ids = payload[:CHANNEL_ID_LENGTH], payload[CHANNEL_ID_LENGTH:]
         if sender == self._own_id:
             return

@@ -1,12 +1,12 @@
-"""What a process keeps in memory of a store that others write to as well, and how that stays true.
+"""Keeps the caches of a process consistent with a store that other processes write to as well.
 
-A statement that changes such a thing says so in its queries file (`-- mirrored: workspace by id`). The store then
-appends a line to `changes` in the same transaction, numbered in the order of the commits. A process knows up to which
-number its memory is true. Before it decides a group, and under that group's locks, it compares this number with the
-last one: so it decides on what all others have committed. Between groups a wake-up brings memory up to date, or at
-the latest `limits.look_again_seconds`.
+A statement that changes cached data has a line in its queries file (`-- mirrored: workspace by id`). The store then
+appends a row to `changes` in the same transaction, numbered in commit order. Each process knows up to which number its
+caches are current. Before it decides a group, under that group's locks, it compares this with the last number and loads
+what changed, so it decides on what all others have committed. Between groups a wake-up updates the caches, or a poll
+after `limits.look_again_seconds`.
 
-Above: the readers of the slices, which keep something in memory. Below: the named queries of the store.
+Called by readers that cache rows; calls the store's named queries.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from molecule_core.store.wakeups import Notifier, Poll
 
 _log = logging.getLogger("molecule.store")
 CHANGES_KEY = "changes"
-"""The wake-up key of `changes`."""
+"""The wake-up key of the table `changes`."""
 _PAGE_ROWS = 1000
-# As many are kept, about 10 MB; who was away for longer loads everything anew.
+# About 10 MB; a process that was disconnected for longer reloads everything.
 MAX_KEPT_CHANGES = 100_000
-# One wait of the follower: it ends sooner, by a wake-up or by the floor.
+# Upper bound of one wait of `run_sync`: a wake-up or the notifier's own limit ends it sooner.
 _MAX_WAIT_SECONDS = 86_400.0
-# A store that does not answer is asked again after so long.
+# Pause before retrying a store that does not respond.
 _RETRY_SECONDS = 1.0
 
 BatchReader = Callable[[str, Sequence[Params]], Awaitable[Sequence[Sequence[Row]]]]
@@ -35,17 +35,17 @@ BatchReader = Callable[[str, Sequence[Params]], Awaitable[Sequence[Sequence[Row]
 
 
 class SyncedCache(Protocol):
-    """Memory of one slice."""
+    """Cache of one package."""
 
     async def load(self, read: BatchReader, kind: str, keys: list[str]) -> Iterable[str]:
-        """Looks at these things again; returns the wake-up keys of those who may have waited for it."""
+        """Reload these entries; return the wake-up keys of their waiters."""
 
     async def load_all(self, read: BatchReader) -> None:
-        """Looks at everything again."""
+        """Reload everything."""
 
 
 class CacheSync:
-    """All memory of this process that mirrors the store. `place`: it knows every change up to this number."""
+    """All caches of this process. `position`: the number of the last change that they include."""
 
     def __init__(self, notify: Callable[[Iterable[str]], None]) -> None:
         self.position = 0
@@ -54,16 +54,16 @@ class CacheSync:
         self._lock = asyncio.Lock()
 
     def register(self, cache: SyncedCache, *kinds: str) -> None:
-        """Names who holds things of these kinds in memory."""
+        """Register the cache that holds entries of these kinds."""
         self._cache_by_kind.update(dict.fromkeys(kinds, cache))
 
     def record_write(self, first: int, last: int) -> None:
-        """This process has committed these changes, and its memory has them; others may have come before."""
+        """Note changes that this process committed, and has in its caches; changes of others may precede them."""
         if first == self.position + 1 and not self._lock.locked():
             self.position = last
 
     async def catch_up(self, read: BatchReader) -> None:
-        """Loads what has changed since."""
+        """Load what has changed since `position`."""
         async with self._lock:
             while rows := (await read("changes_after", [{"no": self.position, "count": _PAGE_ROWS}]))[0]:
                 if rows[0][0] == self.position + 1:
@@ -81,7 +81,7 @@ class CacheSync:
         self.position = rows[-1][0]
 
     async def _load_all(self, read: BatchReader) -> None:
-        """So much has changed that not all of it is noted any more."""
+        """Reload all caches: the changes since `position` are no longer kept."""
         last = (await read("last_change", [{}]))[0][0][0]
         for cache in set(self._cache_by_kind.values()):
             await cache.load_all(read)
@@ -89,7 +89,7 @@ class CacheSync:
 
 
 async def run_sync(store: Store, wakeups: Notifier) -> None:
-    """Keeps memory up to date between groups, until the wake-ups close."""
+    """Keep caches up to date between groups, until the wake-ups close."""
 
     async def look() -> Poll[bool]:
         try:

@@ -1,9 +1,9 @@
-"""What a store promises, and the shape of a command: read, decide, write set.
+"""The contract of a store, and the shape of a command: read, decide, write set.
 
-A slice's writer describes a change as a `Command`. Its `decide` is a generator without I/O: it yields what it wants to
-read, and returns a `WriteSet` or raises a refusal. The store takes all commands that wait in the same moment as one
-group, answers their reads, applies their write sets together, commits once, and only then answers. A refusal therefore
-needs no savepoint, and an answer means: on disk.
+A writer describes a change as a `Command`. Its `steps` are a generator without I/O: it yields read requests, and
+returns a `WriteSet` or raises. The store takes all queued commands as one group, answers their reads, applies their
+write sets together, commits once, and only then resolves their futures. So a rejection needs no savepoint, and a result
+means that the change is on disk.
 """
 
 import asyncio
@@ -20,19 +20,18 @@ T = TypeVar("T")
 
 
 class ReadQuery(NamedTuple):
-    """Asks for the rows of a named query; answered with a list of rows."""
+    """Requests the rows of a named query."""
 
     name: str
     params: Params
 
 
 class NextNumber(NamedTuple):
-    """Asks for the next number of a gap-free sequence; answered with an int, 1 for the first, or with None if it would
-    be larger than `most`: then none is taken.
+    """Requests the next number of a gap-free sequence.
 
-    `name` is a query that tells the highest number in use for `:key`. A command takes numbers after its last chance
-    to refuse, so that none is left unused; but a `loose` one, which only counts, may stay unused.
-    """
+    Answered with an int, 1 for the first, or None if it would exceed `max_number`. `name` is a query that returns the
+    highest number in use for `:key`. A command requests numbers after its last chance to be rejected, so that none
+    stays unused. `allow_gaps`: a number that is only a counter may stay unused."""
 
     name: str
     key: str
@@ -41,14 +40,14 @@ class NextNumber(NamedTuple):
 
 
 class CurrentNumber(NamedTuple):
-    """Asks for the highest number of such a sequence without taking one; 0 for none."""
+    """Requests the highest number of such a sequence without taking one; 0 if there is none."""
 
     name: str
     key: str
 
 
 class RequestBatch(NamedTuple):
-    """Asks for many things at once, which then cost one round; answered with a list, in their order."""
+    """Requests several things in one round trip; answered with a list in the same order."""
 
     requests: Sequence[ReadQuery | NextNumber | CurrentNumber]
 
@@ -57,11 +56,11 @@ StepRequest = ReadQuery | NextNumber | CurrentNumber | RequestBatch
 
 
 class JournalEvent(NamedTuple):
-    """A fact for the journal: a name of `wire.events.EVENTS`, whose it is, and what it is about.
+    """An event for the journal: its name in `wire.schemas.events.EVENTS`, its workspace, and its entity.
 
-    `payload` is JSON, or None where the payload is made from the entity when it is read. `at` (microseconds) is when
-    it happened, if its entity says so too; otherwise it happens when it is written. `above`: the other workspace that
-    hears it as if it were its own, if there is one."""
+    `payload` is JSON, or None if it is built from the entity when the event is read. `at` (microseconds) is the time
+    stored in the entity, if there is one; default: the time of the write. `observer_workspace_id`: another workspace
+    that receives the event as if it were its own."""
 
     name: str
     workspace_id: str
@@ -74,13 +73,13 @@ class JournalEvent(NamedTuple):
 
 
 class WriteSet(Struct, Generic[T]):
-    """What a command has decided: statements in order, facts for the journal, and the answer for its caller.
+    """The decision of a command: statements in order, journal events, and the result for its caller.
 
-    `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
-    the answer: the place to bring memory that mirrors the store up to date. `refusal`: what is written is why the
-    caller is refused, from now on; raised instead of the answer, and after the commit as well. `facts`: what others
-    hear of it before it is written (store/subscribers.py); they are not written themselves. `far`: what they do then is
-    not protected by the keys of the command, which must stand alone in its group."""
+    `notify`: wake-up keys of waiters of this change. `after_commit` runs after the commit and before the result is
+    returned, to update caches. `error`: raised after the commit instead of returning the result, for a change that
+    records why the caller is rejected from now on. `domain_events`: dispatched to subscribers before the write
+    (store/subscribers.py), not written themselves. `isolated`: what subscribers change is not protected by the
+    command's keys, so it must be alone in its group."""
 
     result: T
     writes: list[tuple[str, Params]] = []
@@ -93,11 +92,11 @@ class WriteSet(Struct, Generic[T]):
 
 
 CommandSteps = Generator[StepRequest, Any, WriteSet[T]]
-"""Reads, then a write set or a refusal."""
+"""Read requests, then a write set or an error."""
 
 
 class Changes(NamedTuple):
-    """What a follower of a fact adds to the command that put it: as in its write set. `facts` are followed in turn."""
+    """Additions of a subscriber to a command's write set. `domain_events` are dispatched in turn."""
 
     writes: Sequence[tuple[str, Params]] = ()
     events: Sequence[JournalEvent] = ()
@@ -107,15 +106,15 @@ class Changes(NamedTuple):
 
 
 EventHandler = Callable[[str, Any], Generator[StepRequest, Any, Changes]]
-"""Hears a fact of an organisation, within the transaction of the command that put it."""
+"""Handles a domain event of an organisation in the transaction of the command that emitted it."""
 
 
 class Command(Struct, Generic[T]):
     """A change to one organisation (`org`; empty for what belongs to no organisation).
 
-    Commands that share one of `keys` never run in the same group, so each decides on what the other left behind.
-    One that is `alone` shares its group with nobody: for rare changes whose reach is known only when they decide.
-    `decide` may be called again when the group has to be replayed."""
+    Commands that share one of `keys` never run in the same group, so each sees the result of the other. An `exclusive`
+    one gets a group of its own: for rare changes whose scope is known only when they decide. `steps` may be called
+    again when the group is replayed."""
 
     org: str
     keys: tuple[Hashable, ...]
@@ -127,64 +126,67 @@ SCHEMA_VERSION = 9
 
 
 class Subscribers(Protocol):
-    """Who follows which kind of fact (store/subscribers.py)."""
+    """Handlers by type of domain event (store/subscribers.py)."""
 
     def subscribe(self, event: type, name: str, handler: EventHandler, *, isolated: bool = False) -> None:
-        """Names who hears such facts, behind those who hear them already. `far`: it changes what the keys of those who
-        say them do not protect. Raises LookupError if the name does."""
+        """Register a handler, after those already registered.
+
+        `isolated`: the handler changes what the keys of the emitting command do not protect. Raises LookupError if the
+        name is registered already."""
 
     def list_subscriptions(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Each kind of fact with who follows it, in order."""
+        """Return each event type with the names of its handlers, in order."""
 
     def render_table(self) -> str:
-        """The table as docs/order.md has it."""
+        """Render the table of docs/order.md."""
 
 
 class WriteConflict(Exception):
-    """The group broke a constraint, wrote what does not fit or left a number unused; each command is replayed alone."""
+    """The group broke a constraint, wrote invalid data or left a number unused; each command is replayed alone."""
 
 
 class Store(Protocol):
-    """One database. Both engines keep the same contract (tests/store)."""
+    """One database. Both engines implement the same contract (tests/store)."""
 
     dialect: Dialect
     is_shared: bool
     """Whether other processes may write to the same database."""
     epoch: str
-    """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
+    """Changes when the store is restored from a backup: cursors of another epoch are invalid."""
     subscribers: Subscribers
-    """Who hears the facts of its commands."""
+    """Handlers of the domain events of its commands."""
 
     @property
     def meter(self) -> StoreMeter:
-        """What the one writer has done so far."""
+        """Return the counters of the writer."""
 
     @property
     def queued_commands(self) -> int:
-        """How many commands wait for it."""
+        """Return the number of queued commands."""
 
     async def open(self) -> None:
-        """Connects, creates the schema if the store is empty. Raises SchemaTooNew, StateInUse, StoreUnavailable."""
+        """Connect, and create the schema in an empty store. Raises SchemaTooNew, StateInUse, StoreUnavailable."""
 
     async def close(self) -> None:
-        """Finishes what was accepted, then closes."""
+        """Finish accepted commands, then close."""
 
     def run(self, command: Command[T]) -> "asyncio.Future[T]":
-        """Takes a command; the future has its answer once it is durable, or its refusal, or StoreUnavailable.
+        """Queue a command; the future gets its result once it is durable, or its error, or StoreUnavailable.
 
-        Raises ServerBusy at once if too many wait."""
+        Raises ServerBusy at once if the queue is full."""
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
-        """The rows of a named query that only reads what is committed."""
+        """Return the rows of a named query; reads committed data only."""
 
     async def rows_of_each(self, name: str, batch: Sequence[Params]) -> Sequence[Sequence[Row]]:
-        """The rows of one such query for many parameters, in their order, in one round trip."""
+        """Return the rows of one query for each of several parameters, in order, in one round trip."""
 
     def last_known_number(self, name: str, key: str) -> int | None:
-        """A number that no committed number of a sequence exceeds, if this process is sure to know one; else None.
+        """Return a number that no committed number of a sequence exceeds, or None if this process cannot know one.
 
-        Lets a poll that finds nothing end without a query. `name` and `key` as for `Take`."""
+        Lets a poll that finds nothing end without a query. `name` and `key` as for `NextNumber`."""
 
     async def catch_up(self) -> None:
-        """Brings memory that mirrors the store up to date with what other processes have committed. Costs a query where
-        the store is shared, and nothing elsewhere."""
+        """Update caches with what other processes have committed.
+
+        Costs a query if the store is shared, else nothing."""

@@ -1,4 +1,4 @@
-"""The group: commands that wait in the same moment share one transaction and one commit, on either engine."""
+"""Group commit: commands that are queued at the same moment share one transaction, on either engine."""
 
 import asyncio
 import itertools
@@ -20,15 +20,15 @@ from molecule_core.store.subscribers import SubscriberTable
 _log = logging.getLogger("molecule.store")
 
 
-# Thousands of commands for one key must not be walked past again for every group.
+# Thousands of commands with one key must not be scanned again for every group.
 _MAX_SKIPPED = 256
-# So many turns of the loop pass before a group is closed: what came in with its first command, and whoever was answered
-# by the group before and asks again, are in it then, and share its commit. One caller alone hardly notices.
+# Loop iterations before a group is closed, so that it includes commands that arrived with its first one, and the next
+# commands of callers of the previous group. A single caller hardly notices.
 _GATHER_TURNS = 2
 
 
 class PendingCommand:
-    """A command on its way: its caller's future and, once decided, its write set or its refusal."""
+    """A queued command: its caller's future and, once decided, its write set or error."""
 
     __slots__ = ("_subscribers", "answer", "command", "error", "future", "took_number", "write_set")
 
@@ -39,18 +39,18 @@ class PendingCommand:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets a decision, so that the command can be decided afresh."""
+        """Forget the decision, so that the command can be decided again."""
         self.write_set: WriteSet[Any] | None = None
         self.error: Exception | None = None
         self.took_number = False
 
     def start(self) -> "tuple[CommandSteps[Any], StepRequest] | None":
-        """Begins to decide; None if no read was needed."""
+        """Begin to decide; return None if no read was needed."""
         steps = self.command.steps()
         return self.advance(steps, None)
 
     def advance(self, steps: "CommandSteps[Any]", found: Any) -> "tuple[CommandSteps[Any], StepRequest] | None":
-        """Feeds what was found; returns the next wish, or None once the command is decided or refused."""
+        """Send an answer to the generator; return its next request, or None once the command is decided or rejected."""
         try:
             return steps, steps.send(found)
         except StopIteration as stop:
@@ -58,23 +58,23 @@ class PendingCommand:
                 return self.advance(self._subscribers.dispatch(self.command.org, stop.value), None)
             self.write_set = stop.value
         except Exception as error:
-            # A refusal, or a mistake in one command: either way the others of the group go on.
+            # A rejection or a bug in one command: the others of the group continue either way.
             self.error = error
         return None
 
     @property
     def has_writes(self) -> bool:
-        """Whether the group needs a commit because of this command."""
+        """Return whether the group needs a commit because of this command."""
         return self.write_set is not None and bool(self.write_set.writes or self.write_set.events)
 
     def resolve(self) -> None:
-        """Tells the caller, after the commit."""
+        """Resolve the caller's future, after the commit."""
         if self.write_set is not None and self.write_set.after_commit is not None:
             try:
                 self.write_set.after_commit()
             except Exception:
                 _log.exception("what is in memory could not be brought up to date; a restart does it")
-        if self.future.done():  # the caller went away; what was written stays written
+        if self.future.done():  # the caller was cancelled; what was written stays
             return
         error = self.error or (self.write_set.error if self.write_set is not None else None)
         if error is not None:
@@ -83,22 +83,25 @@ class PendingCommand:
             self.future.set_result(self.write_set.result)
 
     def fail(self, error: Exception) -> None:
-        """Tells the caller that nothing was written."""
+        """Reject the caller's future: nothing was written."""
         if not self.future.done():
             reject_future(self.future, error)
 
 
 def must_replay_individually(group: Sequence[PendingCommand]) -> bool:
-    """Whether a group cannot be written as it is: a refusal that came after a number was taken would leave a gap, and
-    what follows one command might undo what another one does."""
+    """Return whether a group cannot be written as it is.
+
+    A rejection after a number was taken would leave a gap, and changes of an isolated subscriber might conflict with
+    another command."""
     if any(pending.took_number and pending.error is not None for pending in group):
         return True
     return len(group) > 1 and any(each.write_set is not None and each.write_set.isolated for each in group)
 
 
 def batched_statements(group: Iterable[PendingCommand]) -> Iterable[tuple[str, list[Params]]]:
-    """The writes of a whole group, equal statements together. The order within each command is kept; commands of one
-    group share no key, so their statements may change places."""
+    """Yield the writes of a whole group, equal statements together.
+
+    The order within each command is kept. Commands of one group share no key, so their statements may be reordered."""
     lists = [_merge_equal_statements(pending.write_set.writes) for pending in group if pending.write_set is not None]
     for position in itertools.count():
         batches: dict[str, list[Params]] = {}
@@ -112,14 +115,14 @@ def batched_statements(group: Iterable[PendingCommand]) -> Iterable[tuple[str, l
 
 
 def _merge_equal_statements(writes: list[tuple[str, Params]]) -> list[tuple[str, list[Params]]]:
-    """The writes of one command, those that follow each other with the same statement as one."""
+    """Return the writes of one command, with consecutive equal statements merged."""
     if len(writes) == 1:
         return [(writes[0][0], [writes[0][1]])]
     return [(name, [params for _, params in run]) for name, run in itertools.groupby(writes, itemgetter(0))]
 
 
 def group_events(group: Iterable[PendingCommand]) -> list[tuple[str, JournalEvent]]:
-    """(organisation, event) of a whole group, in the order the commands came."""
+    """Return (organisation, event) of a whole group, in the order of the commands."""
     return [
         (pending.command.org, event)
         for pending in group
@@ -129,7 +132,7 @@ def group_events(group: Iterable[PendingCommand]) -> list[tuple[str, JournalEven
 
 
 class CacheInvalidation(NamedTuple):
-    """Something that processes keep in memory is not what it was; `key` names it among its kind."""
+    """A cached entry of all processes that has changed; `key` identifies it within its kind."""
 
     org_id: str
     kind: str
@@ -137,7 +140,7 @@ class CacheInvalidation(NamedTuple):
 
 
 def cache_invalidations(group: Iterable[PendingCommand], queries: Mapping[str, Query]) -> list[CacheInvalidation]:
-    """What a whole group changes of that, each thing once."""
+    """Return the cached entries that a group changes, each once."""
     found: dict[CacheInvalidation, None] = {}
     for pending in group:
         for name, params in pending.write_set.writes if pending.write_set is not None else ():
@@ -147,7 +150,7 @@ def cache_invalidations(group: Iterable[PendingCommand], queries: Mapping[str, Q
 
 
 class CommandQueue:
-    """Commands that wait for the one writer. At most `limits.waiting_commands`, then ServerBusy."""
+    """Queue of the writer. At most `limits.waiting_commands`, then ServerBusy."""
 
     def __init__(self, limits: Limits) -> None:
         self.subscribers = SubscriberTable()
@@ -160,11 +163,11 @@ class CommandQueue:
 
     @property
     def queued_commands(self) -> int:
-        """How many commands wait to be taken."""
+        """Return the number of queued commands."""
         return len(self._queued) + len(self._individual)
 
     def submit(self, command: Command[Any]) -> "asyncio.Future[Any]":
-        """Takes a command; its future is answered when it is durable or refused."""
+        """Queue a command; its future resolves when it is durable or rejected."""
         if self._closing:
             raise StoreUnavailable
         if len(self._queued) >= self._limits.waiting_commands:
@@ -175,7 +178,7 @@ class CommandQueue:
         return future
 
     def close(self) -> None:
-        """No more commands; those that wait are still taken."""
+        """Accept no more commands; queued ones are still run."""
         self._closing = True
         self._wake_writer()
 
@@ -184,7 +187,7 @@ class CommandQueue:
             self._wakeup.set_result(None)
 
     async def next_group(self) -> list[PendingCommand]:
-        """The next group, or an empty list after the queue was closed and emptied."""
+        """Return the next group, or an empty list after the queue was closed and emptied."""
         while not (self._queued or self._individual):
             if self._closing:
                 return []
@@ -197,7 +200,7 @@ class CommandQueue:
         return self._pick_disjoint_group()
 
     def _pick_disjoint_group(self) -> list[PendingCommand]:
-        """As many as may run together; a command that shares a key with an earlier one stays, and keeps its place."""
+        """Pick the commands that may run together; one that shares a key with an earlier one stays queued."""
         group: list[PendingCommand] = []
         later: list[PendingCommand] = []
         used: set[Hashable] = set()
@@ -215,7 +218,7 @@ class CommandQueue:
         return group
 
     def replay_individually(self, group: Sequence[PendingCommand]) -> None:
-        """Puts a group back, to be decided again one by one."""
+        """Queue a group again, each command in a group of its own."""
         for pending in group:
             pending.reset()
         self._individual.extend(group)
@@ -228,7 +231,7 @@ async def run_writer(
     conflict: type[Exception],
     monotonic: "Callable[[], float]",
 ) -> None:
-    """The one writer: takes groups until the queue is closed, commits each, and tells the callers."""
+    """Run the writer: take groups until the queue is closed, commit each, and resolve the callers' futures."""
     meter = queue.meter
     while group := await queue.next_group():
         began = monotonic()
@@ -252,7 +255,7 @@ async def run_writer(
                 pending.fail(error)
             continue
         except Exception as error:
-            # A mistake of ours in one command, seen only while writing: the others go on, and so does the writer.
+            # A bug in one command that shows only while writing: the others and the writer continue.
             meter.failed += 1
             if len(group) > 1:
                 queue.replay_individually(group)
@@ -268,5 +271,5 @@ async def run_writer(
 
 
 def _individual_error(pending: PendingCommand, conflict: Exception) -> Exception:
-    """A command that conflicts with nobody else has its own refusal, or has made a mistake that the log should show."""
+    """Return the error of a command that was replayed alone: its own, or the conflict, which the log should show."""
     return pending.error or conflict

@@ -1,7 +1,7 @@
-"""The journal: every change appends its numbered facts in the transaction that makes the change.
+"""The journal: every change appends numbered events in its own transaction.
 
-Numbers are gap-free per organisation and become visible in order, so "all after N" never skips a fact that commits
-late. Above: the slices' write sets, `api/live/hub.py`. Below: the two engines.
+Numbers are gap-free per organisation and become visible in order, so "all after N" never skips an event that commits
+late. Called by the engines (writes) and `api/live/hub.py` (reads).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from molecule_core.store.queries import Params
 from molecule_core.wire.schemas.events import EVENTS
 
 SUBTREE_PREFIX = "tree:"
-"""How the audience begins of what another workspace hears too, whose id follows."""
+"""Prefix of the audience of an event that another workspace also receives; its id follows."""
 
 
 class JournalEntry(Struct, frozen=True):
-    """One line of the journal. `at` in microseconds; `payload` is JSON text, or None: made from the entity."""
+    """One journal row. `at` in microseconds; `payload` is JSON text, or None if it is built from the entity."""
 
     seq: int
     name: str
@@ -32,8 +32,7 @@ class JournalEntry(Struct, frozen=True):
 
 
 def journal_params(org_id: str, seq: int, event: JournalEvent, at: int) -> Params:
-    """An event with its place in the journal, as parameters of `append_event`. KeyError: the event is in no table, or
-    transient."""
+    """Return the parameters of `append_event`. Raises KeyError for an unknown or transient event."""
     if not EVENTS[event.name].journaled:
         raise KeyError(event.name)
     return {
@@ -53,68 +52,70 @@ def journal_params(org_id: str, seq: int, event: JournalEvent, at: int) -> Param
 
 
 def subtree_audience(workspace_id: str) -> str:
-    """The audience of what happens in a tree that begins in a workspace: it hears that too."""
+    """Return the audience of events in the tree of delegations or threads that a workspace started."""
     return f"{SUBTREE_PREFIX}{workspace_id}"
 
 
 class Journal:
-    """Reads the journal from a cursor."""
+    """Reader of the journal from a cursor."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def read_after(self, org_id: str, seq: int, count: int) -> list[JournalEntry]:
-        """At most `count` facts of one organisation behind a number, oldest first."""
+        """Return at most `count` events of one organisation after a number, oldest first."""
         rows: Sequence[Row] = await self._store.rows("events_after", {"org_id": org_id, "seq": seq, "count": count})
         return [JournalEntry(*row) for row in rows]
 
     async def read_visible_after(
         self, org_id: str, seq: int, count: int, *, upto: int, audiences: Mapping[str, Any]
     ) -> list[JournalEntry]:
-        """The same for one workspace, and nothing behind `upto`. `ears`, what it hears: `workspace_id`, all that is
-        about it; `peers`, what peers may see of these (their ids, a comma before and behind each); `parent`, what
-        children may see of it; `tree`, the audience of what happens elsewhere in trees that begin in it."""
+        """Return the events that one workspace may see, up to `upto`.
+
+        `audiences`: `workspace_id` (all events about it), `peers` (ids of its peers, each with a comma before and
+        after, for events that peers may see), `parent` (for events that children may see), `tree` (audience of events
+        elsewhere in trees that it started)."""
         rows = await self._store.rows(
             "events_after_for", {**audiences, "org_id": org_id, "seq": seq, "upto": upto, "count": count}
         )
         return [JournalEntry(*row) for row in rows]
 
     async def count_visible(self, org_id: str, seq: int, *, upto: int, audiences: Mapping[str, Any]) -> int:
-        """How many facts `after_for` would find without a limit."""
+        """Count the events that `read_visible_after` would find without a limit."""
         query = {**audiences, "org_id": org_id, "seq": seq, "upto": upto}
         found: int = (await self._store.rows("count_events_for", query))[0][0]
         return found
 
     async def last_seq(self, org_id: str) -> int:
-        """The highest number in use; 0 for an empty journal."""
+        """Return the highest number in use; 0 for an empty journal."""
         rows = await self._store.rows("last_event", {"key": org_id})
         return rows[0][0] or 0
 
     async def first_seq(self, org_id: str) -> int:
-        """The number of the oldest fact that is kept; 1 for an empty journal."""
+        """Return the number of the oldest event that is kept; 1 for an empty journal."""
         rows = await self._store.rows("first_event", {"org_id": org_id})
         return rows[0][0] or 1
 
 
 def log_key(workspace_id: str) -> str:
-    """The wake-up key of a workspace's log."""
+    """Return the wake-up key of a workspace's log."""
     return f"log:{workspace_id}"
 
 
 def heartbeat_key(org_id: str) -> str:
-    """The wake-up key of what the agents of an organisation say of themselves between two facts."""
+    """Return the wake-up key of the heartbeats in an organisation, which are not journaled."""
     return f"pulse:{org_id}"
 
 
 def org_key(org_id: str) -> str:
-    """The wake-up key of an organisation's journal."""
+    """Return the wake-up key of an organisation's journal."""
     return f"org:{org_id}"
 
 
 def answer_key(activity_id: str) -> str:
-    """The wake-up key of what a push agent answers to a message."""
+    """Return the wake-up key of a push agent's answer to a message."""
     return f"answer:{activity_id}"
 
 
 PUSHES_KEY = "pushes"
-"""The wake-up key of whoever pushes: mail came for a push agent, or one can take mail again."""
+"""The wake-up key of the push dispatcher: a push agent has mail, or can be pushed to again."""

@@ -1,4 +1,4 @@
-"""Wake-ups by NATS, for who runs one anyway and wants them off the database. Needs the extra `nats`."""
+"""Wake-ups over NATS, for deployments that already run one. Needs the optional extra `nats`."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,13 +12,15 @@ from nats.errors import Error
 from molecule_core.store.bus import BusTransport, BusTransportLost
 
 _TIMEOUT_SECONDS = 10
-# What the client raises, and what connecting to somebody else's port may.
+# What the client raises, also when the port belongs to another service.
 _CONNECTION_ERRORS = (Error, OSError, TimeoutError, ValueError, EOFError)
 
 
 class NatsTransport(BusTransport):
-    """One connection to a NATS server. Its own attempts to connect again are off: `bus.py` does that for both links,
-    because after a gap everybody has to look again. `epoch` is the store's: several stores may share a server."""
+    """One connection to a NATS server. `epoch` is the store's: several stores may share a server.
+
+    The client's own reconnects are off: `bus.py` reconnects for both transports, because all waiters must poll again
+    after a gap."""
 
     def __init__(self, url: str, epoch: str) -> None:
         self._url = url
@@ -38,14 +40,14 @@ class NatsTransport(BusTransport):
             on_lost()
 
         async def on_error(_error: Exception) -> None:
-            """Said by `lost` already; the client would write it, with its address, to the log."""
+            """Ignore the error: `on_close` reports it, and the client would log it with the server's address."""
 
         try:
             self._client = await nats.connect(
                 self._url,
                 name="molecule",
                 allow_reconnect=False,
-                max_reconnect_attempts=1,  # else the first connection is tried for ever, whatever the line above says
+                max_reconnect_attempts=1,  # else the first connection is retried for ever, whatever the line above says
                 reconnect_time_wait=0,
                 connect_timeout=_TIMEOUT_SECONDS,
                 closed_cb=on_close,
@@ -62,11 +64,11 @@ class NatsTransport(BusTransport):
             await client.publish(self._subject, payload.encode())
         except _CONNECTION_ERRORS as error:
             raise BusTransportLost(type(error).__name__) from error
-        await self.check()  # a server that hears nothing any more is found out by what is said to it
+        await self.check()  # a dead connection is detected only by sending
 
     async def check(self) -> None:
         client, closed = self._require_connection()
-        # The client goes on waiting for an answer that a closed connection can no longer bring.
+        # The client would keep waiting for a response that a closed connection can no longer deliver.
         flushed = asyncio.ensure_future(client.flush(_TIMEOUT_SECONDS))
         await asyncio.wait((flushed, closed), return_when=asyncio.FIRST_COMPLETED)
         if not flushed.done():

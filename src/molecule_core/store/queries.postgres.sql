@@ -1,5 +1,5 @@
--- What PostgreSQL has to say otherwise.
+-- Statements that differ on PostgreSQL.
 
 -- name: due_timers
--- what is due by a time, locked for who asks; what others are just changing is left out, so that nobody waits
+-- timers due by a time, locked for the caller; rows locked by others are skipped instead of waited for
 SELECT kind, key, due FROM timers WHERE due <= :now ORDER BY due LIMIT :count FOR UPDATE SKIP LOCKED;

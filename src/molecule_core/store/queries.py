@@ -1,14 +1,14 @@
-"""Named queries: each slice keeps its SQL in queries.sql, and names it in Python.
+"""Named queries: each package keeps its SQL in queries.sql and refers to it by name.
 
 A statement is written as
 
     -- name: insert_message
-    -- one line that says what it does
+    -- one line of description
     INSERT INTO ... VALUES (:id, :text);
 
-`queries.postgres.sql` beside it may override single names. A statement that changes what processes keep in memory says
-so in a third line, `-- mirrored: workspace by id` (the kind of thing, and the parameter that names it), or
-`-- mirrored: nothing` and why not. store/cache_sync.py is what reads it.
+`queries.postgres.sql` beside it may override single names. A statement that changes cached data has a third line,
+`-- mirrored: workspace by id` (the kind of entry, and the parameter that identifies it), or `-- mirrored: nothing` and
+a reason. store/cache_sync.py uses it.
 """
 
 import re
@@ -40,11 +40,11 @@ PACKAGES_WITH_QUERIES = (
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
 _CACHE_RULE = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
-# Where the schema comes to what is made from its tables.
+# Marker in the schema: objects derived from its tables, for search, follow.
 _SEARCH_MARKER = "\n-- search: "
-# And before that, to what the store itself refuses.
+# Marker in the schema, before that one: triggers that reject writes follow.
 _GUARDS_MARKER = "\n-- guards: "
-# An insertion of values as they are, of which nothing else comes.
+# A plain insertion of values, which can be done by COPY.
 _INSERTION = re.compile(r"INSERT INTO (\w+) \(([^()]+)\)\s+VALUES \(([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
@@ -57,10 +57,11 @@ class CopyTarget(NamedTuple):
 
 
 class Query:
-    """One statement in one dialect: its text with numbered places, and how to pick their values. `copied`: where it
-    puts them, if it does nothing but put them into a row."""
+    """One statement in one dialect: its text with numbered placeholders, and a getter of their values.
 
-    __slots__ = ("_from_mapping", "_from_struct", "copy_target", "cache_rule", "name", "param_names", "sql", "text")
+    `copy_target`: where a plain insertion puts its parameters, else None."""
+
+    __slots__ = ("_from_mapping", "_from_struct", "cache_rule", "copy_target", "name", "param_names", "sql", "text")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
         self.name = name
@@ -76,18 +77,18 @@ class Query:
         self.copy_target = _copy_target_of(text, self.param_names)
 
     def bind(self, params: Params) -> tuple[Any, ...]:
-        """The values in the order of the places; KeyError or AttributeError names one that is missing."""
+        """Return the values in placeholder order. Raises KeyError or AttributeError for a missing one."""
         return self._from_mapping(params) if type(params) is dict else self._from_struct(params)
 
     def cache_change(self, params: Params) -> tuple[str, str] | None:
-        """What a write of these values changes that processes keep in memory: (kind, key)."""
+        """Return (kind, key) of the cached entry that a write with these values changes, or None."""
         if self.cache_rule is None:
             return None
         kind, name = self.cache_rule
         return kind, str(params[name] if isinstance(params, Mapping) else getattr(params, name))
 
     def with_placeholders(self, placeholder: Callable[[str], str]) -> str:
-        """The text with each parameter written as `place(name)`."""
+        """Return the text with each parameter written as `placeholder(name)`."""
         return _PARAMETER.sub(lambda found: placeholder(found.group(1)), self.text)
 
 
@@ -99,7 +100,7 @@ def _value_getter(getter: Any, names: tuple[str, ...]) -> Callable[[Any], tuple[
 
 
 def _copy_target_of(text: str, names: tuple[str, ...]) -> CopyTarget | None:
-    """Where a statement puts its parameters that does nothing else; None if it does."""
+    """Return where a plain insertion puts its parameters; None for any other statement."""
     found = _INSERTION.fullmatch(text)
     if found is None or _split_list(found[3]) != [f":{name}" for name in names]:
         return None
@@ -111,7 +112,7 @@ def _split_list(text: str) -> list[str]:
 
 
 def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
-    """(name, description, SQL) of every named statement of a queries file, in order."""
+    """Yield (name, description, SQL) of every named statement of a queries file, in order."""
     heads = list(_STATEMENT_HEAD.finditer(source))
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         end = following.start() if following else len(source)
@@ -119,17 +120,17 @@ def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
 
 
 def load_queries(dialect: Dialect) -> Mapping[str, Query]:
-    """All named queries of the package in one dialect. A name that two rooms use is an error."""
+    """Load all named queries in one dialect. Raises ValueError for a name used by two packages."""
     return {name: Query(name, text, dialect) for name, text in _load_texts(dialect).items()}
 
 
 def _load_texts(dialect: Dialect) -> dict[str, str]:
     found: dict[str, str] = {}
-    for slice_name in PACKAGES_WITH_QUERIES:
-        folder = package_resources.PACKAGE_FOLDER / slice_name
+    for package_name in PACKAGES_WITH_QUERIES:
+        folder = package_resources.PACKAGE_FOLDER / package_name
         for name, _, text in split_statements(folder.joinpath("queries.sql").read_text(encoding="utf-8")):
             if name in found:
-                raise ValueError(f"the query name {name} stands twice; the second is in {slice_name}/queries.sql")
+                raise ValueError(f"the query name {name} stands twice; the second is in {package_name}/queries.sql")
             found[name] = text
         override = folder.joinpath(f"queries.{dialect}.sql")
         if override.is_file():
@@ -138,7 +139,7 @@ def _load_texts(dialect: Dialect) -> dict[str, str]:
 
 
 class _LazyQueries(dict[str, Query]):
-    """Queries, each read when it is wanted first: a server that starts wants few of them."""
+    """Queries that are parsed on first use: a starting server needs few of them."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__()
@@ -152,30 +153,31 @@ class _LazyQueries(dict[str, Query]):
 
 @cache
 def lazy_queries(dialect: Dialect) -> Mapping[str, Query]:
-    """The same, looked up by name only, once for the whole process: what a store takes."""
+    """Return the queries, looked up by name only, parsed once per process."""
     return _LazyQueries(dialect)
 
 
 def load_schema(dialect: Dialect) -> str:
-    """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment, and the
-    other way round."""
+    """Return the whole schema.
+
+    Text in `/*sqlite: ... */` is for SQLite only and a comment for PostgreSQL, and vice versa."""
     return _read_in_dialect(package_resources.PACKAGE_FOLDER / "store" / "schema.sql", dialect)
 
 
 def load_search(dialect: Dialect) -> str:
-    """The end of the schema: what an engine finds memories by, made from the table that is there."""
+    """Return the end of the schema: the search index of memories, derived from its table."""
     _, prefix, rest = load_schema(dialect).partition(_SEARCH_MARKER)
     return prefix + rest
 
 
 def load_guards(dialect: Dialect) -> str:
-    """What the schema makes an engine refuse: triggers, which no copy of the other engine holds."""
+    """Return the triggers of the schema, which a copy made by the other engine lacks."""
     _, prefix, rest = load_schema(dialect).partition(_GUARDS_MARKER)
     return prefix + rest.partition(_SEARCH_MARKER)[0]
 
 
 def load_migrations(dialect: Dialect, found: int) -> list[str]:
-    """The steps from a schema that was found to the one of `schema.sql`, oldest first."""
+    """Return the migrations from schema `found` to that of `schema.sql`, oldest first."""
     folder = package_resources.PACKAGE_FOLDER / "store" / "migrations"
     steps = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [_read_in_dialect(file, dialect) for file in steps if int(file.name.removesuffix(".sql")) > found]

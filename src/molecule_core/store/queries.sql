@@ -1,4 +1,4 @@
--- The store's own statements: journal, timers, and what it keeps about itself.
+-- The store's own statements: journal, timers, metadata, cache changes.
 
 -- name: last_event
 -- the highest number in the journal of an organisation
@@ -9,25 +9,25 @@ SELECT max(seq) FROM events WHERE org_id = :key;
 SELECT min(seq) FROM events WHERE org_id = :org_id;
 
 -- name: journal_front
--- the oldest facts behind a number, as retention looks at them
+-- the oldest events after a number, for retention
 SELECT seq, at FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
 -- name: forget_events
--- the oldest facts, up to a number
+-- delete the oldest events, up to a number
 DELETE FROM events WHERE org_id = :org_id AND seq <= :upto;
 
 -- name: append_event
--- one fact behind all others of its organisation
+-- append one event to the journal of its organisation
 INSERT INTO events (org_id, seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload)
 VALUES (:org_id, :seq, :name, :workspace_id, :audience, :entity_kind, :entity_id, :rev, :at, :payload);
 
 -- name: events_after
--- the journal of an organisation behind a number, in order
+-- the events of an organisation after a number, in order
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
 -- name: events_after_for
--- the same for one workspace, up to a number: its own, what it may see of peers and its parent, and of trees it began
+-- the same for one workspace, up to a number: its own, visible ones of peers and parent, those of trees it started
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id
@@ -37,7 +37,7 @@ FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
 ) ORDER BY seq LIMIT :count;
 
 -- name: count_events_for
--- how many these are
+-- the number of these events
 SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
@@ -46,41 +46,41 @@ SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :up
 );
 
 -- name: set_timer
--- asks to be called at a time; an earlier wish under the same key is replaced
+-- set a timer; an earlier time under the same key is replaced
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
 ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
 
 -- name: bring_timer_forward
--- asks to be called at a time, or earlier if that was asked for
+-- set a timer, unless it is already set to an earlier time
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
 ON CONFLICT (kind, key) DO UPDATE SET due = CASE WHEN excluded.due < timers.due THEN excluded.due ELSE timers.due END;
 
 -- name: put_off_timer
--- a timer whose owner failed is due later, unless it was set anew meanwhile
+-- postpone a timer, unless it was set again meanwhile
 UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;
 
 -- name: forget_timer
--- a timer that nobody needs any more
+-- delete a timer
 DELETE FROM timers WHERE kind = :kind AND key = :key;
 
 -- name: next_timers
--- what is due first
+-- the next timers
 SELECT kind, key, due FROM timers ORDER BY due LIMIT :count;
 
 -- name: due_timers
--- what is due by a time, first things first
+-- timers due by a time, earliest first
 SELECT kind, key, due FROM timers WHERE due <= :now ORDER BY due LIMIT :count;
 
 -- name: meta_value
--- a fact about the store itself
+-- one value of the store's metadata
 SELECT value FROM meta WHERE name = :name;
 
 -- name: set_meta
--- writes a fact about the store itself
+-- write one value of the store's metadata
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: standing
--- how far the changes go, and which schema the store has by now
+-- the number of the last change, and the schema of the store
 SELECT (SELECT max(no) FROM changes), (SELECT value FROM meta WHERE name = 'schema');
 
 -- name: last_change
@@ -88,13 +88,13 @@ SELECT (SELECT max(no) FROM changes), (SELECT value FROM meta WHERE name = 'sche
 SELECT max(no) FROM changes;
 
 -- name: append_change
--- something that processes keep in memory is not what it was
+-- append a changed cache entry
 INSERT INTO changes (no, org_id, kind, key) VALUES (:no, :org_id, :kind, :key);
 
 -- name: changes_after
--- what has changed behind a number, in order
+-- the changes after a number, in order
 SELECT no, kind, key FROM changes WHERE no > :no ORDER BY no LIMIT :count;
 
 -- name: forget_changes
--- changes up to a number; who has not seen them loads everything anew
+-- delete changes up to a number; processes that have not read them reload everything
 DELETE FROM changes WHERE no <= :no;

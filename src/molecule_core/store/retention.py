@@ -1,9 +1,10 @@
-"""Retention: what is old and settled goes, in small batches, between which everybody else has their turn.
+"""Retention: deletes old, settled rows in small batches with pauses for other work.
 
-Each noun says itself what of its own may go (`Prunes`); the pace is here, and the journal's part. What may go once may
-go for ever, so a batch is found by reading what is committed, and needs no lock until it is deleted.
+Each package decides what of its own may be deleted (`RetentionPolicy`); the pace, and the journal's policy, are here.
+What may be deleted once may be deleted for ever, so a batch is found by reading committed rows and needs no lock until
+it is deleted.
 
-Above: the slices' pruning, the server. Below: `store/timers.py`.
+Called by the server; calls `store/timers.py`.
 """
 
 import asyncio
@@ -20,17 +21,17 @@ from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, set_timer
 
 RETENTION_TIMER = "retention"
-"""The kind of the timer that prunes."""
-# A start has better things to do than to clean up.
+"""The kind of the timer of the retention worker."""
+# A start has more urgent work.
 _AFTER_START_SECONDS = 60
-# One part of work, nine of rest, and never less rest than this: the others hardly notice.
+# One part of work, nine parts of rest, and never less rest than this: other work is hardly delayed.
 _REST_FACTOR = 9
 _MIN_REST_SECONDS = 0.02
 _log = logging.getLogger("molecule.retention")
 
 
 class RetentionBatch(NamedTuple):
-    """Rows of one kind that may go, and the command that deletes them; None: a look that found none."""
+    """Rows of one kind that may be deleted, and the command that deletes them. None: a query that found nothing."""
 
     what: str
     rows: int
@@ -41,15 +42,17 @@ EMPTY_BATCH = RetentionBatch("", 0, None)
 
 
 class RetentionPolicy(Protocol):
-    """One noun's part of retention."""
+    """Retention of one package."""
 
     def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
-        """All that may go because it is older than a time, at most `count` rows a batch, whether or not the batches
-        are carried out. Every look that finds nothing is told too (`LOOKED`), so that many of them take turns."""
+        """Yield all rows older than `before` (microseconds) that may be deleted, at most `count` rows a batch.
+
+        Works whether or not the batches are carried out. A query that finds nothing yields `EMPTY_BATCH`, so that a
+        series of them can be interrupted."""
 
 
 class RetentionWorker:
-    """Prunes all nouns, over and over. `gone` counts what went since the start of the process."""
+    """Runs all policies, over and over. `deleted_rows` counts since the start of the process."""
 
     def __init__(self, store: Store, policies: Sequence[RetentionPolicy], *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -62,16 +65,16 @@ class RetentionWorker:
 
     @property
     def cutoff(self) -> int:
-        """What is older than this (microseconds) may go; 0 if all is kept for ever."""
+        """Return the time (microseconds) before which rows may be deleted; 0 if everything is kept."""
         days = self._limits.retention_days
         return self._clock.now() - days * DAY if days else 0
 
     async def schedule_round(self, after_seconds: int = _AFTER_START_SECONDS) -> None:
-        """Asks for a round after so many seconds."""
+        """Schedule a round after this many seconds."""
         await self._store.run(self._schedule_command(after_seconds))
 
     async def on_due(self, _key: str) -> None:
-        """One batch of the round, and the wish for the next."""
+        """Run one batch of the round and schedule the next."""
         started = self._clock.monotonic()
         batch = await self._next_batch()
         if batch is None:
@@ -87,7 +90,7 @@ class RetentionWorker:
         await self._store.run(self._schedule_command(rest))
 
     async def _next_batch(self) -> RetentionBatch | None:
-        """The next batch that deletes something, or a look after many that found nothing; None at the end."""
+        """Return the next batch that deletes something, or an empty one after many empty queries; None at the end."""
         if not self.cutoff:
             return None
         if self._open_round is None:
@@ -99,7 +102,7 @@ class RetentionWorker:
                 if batch is None or batch.command is not None:
                     break
         except BaseException:
-            self._open_round = None  # the next round finds what this one did not come to
+            self._open_round = None  # the next round finds what this one missed
             raise
         return batch
 
@@ -109,7 +112,7 @@ class RetentionWorker:
                 yield batch
 
     async def count_expired(self) -> dict[str, int]:
-        """How many rows of each kind would go now. Changes nothing."""
+        """Count the rows of each kind that would be deleted now."""
         found: dict[str, int] = {}
         if self.cutoff:
             async for batch in self._all_batches(self.cutoff):
@@ -124,8 +127,9 @@ class RetentionWorker:
 
 
 class JournalRetention(RetentionPolicy):
-    """The journal's part: facts older than the time, but for the newest of each organisation, from which its numbers go
-    on. Only the oldest go, so what is kept has no gap."""
+    """Retention of the journal: old events, except the newest of each organisation, which holds its last number.
+
+    Only the oldest are deleted, so the rest has no gap."""
 
     def __init__(self, store: Store, orgs: Callable[[], Iterable[str]]) -> None:
         self._store = store
@@ -148,7 +152,7 @@ class JournalRetention(RetentionPolicy):
 
 
 def deletion_command(org_id: str, writes: list[tuple[str, Params]], notify: tuple[str, ...] = ()) -> Command[None]:
-    """A command that carries out what was found before."""
+    """Create a command that deletes rows found before."""
     return Command(org_id, (), partial(_deletion_steps, writes, notify))
 
 

@@ -1,13 +1,13 @@
--- The whole schema, schema version 7. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
--- What stands in /*sqlite: ... */ belongs to SQLite only, what stands in /*postgres: ... */ to PostgreSQL.
+-- The whole schema. Times are microseconds since 1970 (UTC), booleans are 0 or 1, JSON is text. Text in /*sqlite: ...
+-- */ is for SQLite only, text in /*postgres: ... */ for PostgreSQL.
 
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) /*sqlite: STRICT, WITHOUT ROWID */;
 
--- store: one journal, numbered per organisation without gaps. payload NULL: made from the entity when read.
--- audience: as wire/schemas/events.py says, or tree:<workspace>, which hears it too
+-- store: the journal, numbered per organisation without gaps. payload NULL: built from the entity when read. audience:
+-- as in wire/schemas/events.py, or tree:<workspace> for events that this workspace receives too
 CREATE TABLE events (
     org_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -21,10 +21,10 @@ CREATE TABLE events (
     payload TEXT,
     PRIMARY KEY (org_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
--- of these the few that are shown again after they were told: what a guard stopped
+-- events that snapshots list: delegations stopped by a limit
 CREATE INDEX events_refused ON events (org_id, seq) WHERE entity_kind = 'refusal';
 
--- store: what is due when, and who is asked
+-- store: what is due when, and which handler is called
 CREATE TABLE timers (
     kind TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -33,8 +33,8 @@ CREATE TABLE timers (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX timers_by_due ON timers (due);
 
--- store: what every process that keeps a part of the store in memory has to look at again, in the order of the commits.
--- Written on PostgreSQL only: no other process writes to an SQLite store.
+-- store: cached entries that every process must reload, in commit order. Written on PostgreSQL only: an SQLite store
+-- has one writing process.
 CREATE TABLE changes (
     no BIGINT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE changes (
     key TEXT NOT NULL
 );
 
--- access: three kinds of credential that share no table (the admin token is not in the store at all)
+-- access: three kinds of credential, each with a table of its own (the admin token is not stored)
 CREATE TABLE persons (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -97,7 +97,7 @@ CREATE TABLE invitations (
 );
 CREATE INDEX invitations_by_org ON invitations (org_id);
 
--- org: organisations and the seats in them
+-- org: organisations and their workspaces
 CREATE TABLE orgs (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -136,7 +136,7 @@ CREATE TABLE workspaces (
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 
--- org: what an agent said of itself last; written by the sweep, not by each heartbeat. saved: which sweep wrote it
+-- org: the last heartbeat of an agent; written by the sweep, not by each heartbeat. saved: which sweep wrote it
 CREATE TABLE heartbeats (
     workspace_id TEXT PRIMARY KEY,
     heard_at BIGINT NOT NULL,
@@ -149,9 +149,9 @@ CREATE TABLE heartbeats (
 );
 CREATE INDEX heartbeats_by_save ON heartbeats (saved);
 
--- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox. root_id, hop and cause_id
--- tell of which chain a message is; root_id NULL: it began one. chain_no counts the messages behind the first one of a
--- chain, small_talk how many without content two workspaces have exchanged up to this one.
+-- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox. root_id, hop and cause_id:
+-- position in a chain; root_id NULL: the message started one. chain_no counts the messages of a chain after the first,
+-- small_talk those without content that two workspaces have exchanged up to this one.
 CREATE TABLE activities (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -193,8 +193,8 @@ CREATE INDEX activities_chat ON activities (workspace_id, seq) WHERE chat = 1;
 CREATE UNIQUE INDEX activities_by_sender ON activities (dedupe_key, sender) WHERE dedupe_key IS NOT NULL;
 CREATE UNIQUE INDEX activities_by_chain ON activities (root_id, chain_no) WHERE chain_no IS NOT NULL;
 
--- messages: how far a workspace has handled its inbox: all up to acked_seq (which was inbound number acked_no),
--- and acked_above single rows behind it. requeued rows wait again wherever they stand; dead ones were given up.
+-- messages: how far a workspace has handled its inbox: all up to acked_seq (inbound number acked_no), and single rows
+-- above it in acked_above. Requeued rows wait again at any position; dead ones are dead letters.
 CREATE TABLE inboxes (
     workspace_id TEXT PRIMARY KEY,
     acked_seq BIGINT NOT NULL,
@@ -204,8 +204,8 @@ CREATE TABLE inboxes (
     dead BIGINT NOT NULL DEFAULT 0
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: rows behind acked_seq that were handed out by a claim or handled out of order; and requeued = 1: dead
--- letters that wait again, also before acked_seq, shown_behind which cursor if a reader by cursor has seen them
+-- messages: rows above acked_seq that were claimed or handled out of order; requeued = 1: requeued dead letters, also
+-- below acked_seq; shown_behind: the cursor after which a cursor reader has seen them
 CREATE TABLE handouts (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -217,7 +217,7 @@ CREATE TABLE handouts (
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: what was handed out, settled or given up when, as ranges of an inbox's numbers: what ticks are made of
+-- messages: what was delivered, acknowledged or dead-lettered when, as ranges of inbound numbers: the source of ticks
 CREATE TABLE handovers (
     workspace_id TEXT NOT NULL,
     first_no BIGINT NOT NULL,
@@ -229,7 +229,7 @@ CREATE TABLE handovers (
 );
 CREATE INDEX handovers_by_number ON handovers (workspace_id, first_no);
 
--- messages: what was given up, and what became of it: dead, requeued, handled or discarded
+-- messages: dead letters and their state: dead, requeued, handled or discarded
 CREATE TABLE dead_letters (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -244,8 +244,8 @@ CREATE TABLE dead_letters (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX dead_letters_by_org ON dead_letters (org_id, died_at, activity_id) WHERE state = 'dead';
 
--- messages: how the delivery of a message to a push agent stands. failures count towards its death; next_at 0: none is
--- planned; busy = 1: the agent had no time, which is no failure; answer: what the agent said, as JSON
+-- messages: state of the push of a message. failures: failed attempts, up to the limit for dead letters; next_at 0: no
+-- attempt is planned; busy = 1: the agent had no capacity, which is no failure; answer: the agent's answer, as JSON
 CREATE TABLE pushes (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -259,14 +259,13 @@ CREATE TABLE pushes (
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: who has asked a push agent something and waits for its answer, and until when; the answer to who waits no more
--- goes into their inbox
+-- messages: senders that wait for a push agent's answer, and until when; a later answer goes into the sender's inbox
 CREATE TABLE answer_waits (
     activity_id TEXT PRIMARY KEY,
     until BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: push agents that have mail, and when to look at each
+-- messages: push agents that have mail, and when to try each
 CREATE TABLE push_targets (
     workspace_id TEXT PRIMARY KEY,
     due BIGINT NOT NULL
@@ -281,7 +280,7 @@ CREATE TABLE read_marks (
     PRIMARY KEY (person_id, workspace_id)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: chains of messages that ran into a limit, and what a person decided. most_*: how far each may go.
+-- messages: chains of messages that reached a limit, and the decision of a person. most_*: limits of this chain.
 CREATE TABLE chains (
     root_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -301,8 +300,8 @@ CREATE TABLE chains (
     decided_by TEXT
 );
 CREATE INDEX chains_by_org ON chains (org_id, frozen_at, root_id);
--- messages: the files that came in; their bytes are in a folder, under their ids. activity_id: the row that told a
--- polling agent of it
+-- messages: attached files; their bytes are in the blob store under their ids. activity_id: the row that announced the
+-- file to a polling agent
 CREATE TABLE files (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -317,7 +316,7 @@ CREATE TABLE files (
     acked_at BIGINT
 );
 
--- messages: which message mentions which file, and to whom it went: whoever was sent a file may read it
+-- messages: which message mentions which file, and its recipient, who may read the file
 CREATE TABLE file_mentions (
     file_id TEXT NOT NULL,
     activity_id TEXT NOT NULL,
@@ -326,7 +325,7 @@ CREATE TABLE file_mentions (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX file_mentions_by_activity ON file_mentions (activity_id);
 
--- instructions: what is said to agents with each delivery. org_id '': those that come with Molecule; a version is never
+-- instructions: templates of the instructions sent with each delivery. org_id '': built-in ones; a version is never
 -- changed. parts is JSON
 CREATE TABLE instruction_templates (
     org_id TEXT NOT NULL,
@@ -341,7 +340,7 @@ CREATE TABLE instruction_templates (
     PRIMARY KEY (org_id, id, version)
 ) /*sqlite: WITHOUT ROWID */;
 
--- instructions: which version of a template is in force since when, and which other one gets a share of the messages
+-- instructions: which version of a template is active since when, and which other version gets a share of the messages
 CREATE TABLE instruction_choices (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -353,8 +352,8 @@ CREATE TABLE instruction_choices (
     PRIMARY KEY (org_id, id)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: what an agent has been told in full: of which template (id@version) and with which facts; missed 1: it has
--- left a message without an answer since
+-- messages: the full instructions that an agent got last: template (id@version) and facts; missed 1: it has left a
+-- message without an answer since
 CREATE TABLE instruction_seats (
     workspace_id TEXT PRIMARY KEY,
     template TEXT NOT NULL,
@@ -362,8 +361,9 @@ CREATE TABLE instruction_seats (
     missed BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: the duty to answer a message, since it was handed over. state: open, answered or declined; source_id NULL: a
--- person asked. due_at NULL: nobody watches. template (of template_org), version, form, tokens: what was said with it
+-- messages: the obligation to answer a message, from its delivery on. state: open, answered or declined; source_id
+-- NULL: the sender is a person. due_at NULL: no due time. template (of template_org), version, form, tokens:
+-- instructions sent with it
 CREATE TABLE obligations (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -393,10 +393,10 @@ CREATE INDEX obligations_of_org ON obligations (org_id, workspace_id, seq)
     WHERE state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL);
 CREATE INDEX obligations_by_template ON obligations (org_id, template, version, handed_at) WHERE template IS NOT NULL;
 
--- delegations: work that one workspace gives another. id: also the id of the message to the target. open 1: no end yet.
--- phase: what happens within the status. seq: of the caller's row in its log; message_seq: in the target's. root_no
--- numbers all of one root; hop and chain_id: where the message stands among messages. wait_until: so long a caller waits,
--- and takes the result itself
+-- delegations: tasks that one workspace gives another. id: also the id of the message to the target. open 1: not ended.
+-- phase: the step within the status. seq: of the row in the caller's log; message_seq: in the target's. root_no numbers
+-- all of one root; hop and chain_id: position of the message in its chain. wait_until: until when the caller waits and
+-- takes the result itself
 CREATE TABLE delegations (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -449,7 +449,7 @@ CREATE INDEX delegations_by_parent ON delegations (org_id, parent_id) WHERE pare
 CREATE INDEX delegations_by_result ON delegations (result_id) WHERE result_id IS NOT NULL;
 CREATE INDEX delegations_settled ON delegations (org_id, settled_at) WHERE settled_at IS NOT NULL;
 
--- delegations: their time line. late 1: it came after the end and has changed nothing
+-- delegations: their timeline. late 1: it came after the end and changed nothing
 CREATE TABLE delegation_facts (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -464,7 +464,7 @@ CREATE TABLE delegation_facts (
     PRIMARY KEY (org_id, delegation_id, no)
 ) /*sqlite: WITHOUT ROWID */;
 
--- delegations: what a caller called its request; the same again gets the same delegation
+-- delegations: idempotency keys; a repeated key returns the same delegation
 CREATE TABLE delegation_keys (
     source_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -476,7 +476,7 @@ CREATE TABLE delegation_keys (
 CREATE INDEX delegation_keys_by_age ON delegation_keys (created_at);
 CREATE INDEX delegation_keys_by_delegation ON delegation_keys (source_id, delegation_id);
 
--- delegations: what the working peer said last of how far it is; JSON
+-- delegations: the last progress report of the target; JSON
 CREATE TABLE delegation_progress (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -486,8 +486,8 @@ CREATE TABLE delegation_progress (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX delegation_progress_by_age ON delegation_progress (org_id, at);
 
--- delegations: a row for each that has ended, for analysis; written only where the operator switched it on, read by nothing
--- of the product
+-- delegations: a row for each ended delegation, for analysis; written only if the operator enables it, never read by
+-- the product
 CREATE TABLE delegation_history (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -504,11 +504,11 @@ CREATE TABLE delegation_history (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX delegation_history_by_age ON delegation_history (settled_at);
 
--- approvals: leave that a workspace asks for. open 1: no decision yet. revision counts what is decided about, rev all
--- changes. proposed, edited: the details, canonical JSON. holder_id: the workspace whose turn it is; none: a person's.
--- asker: who waits for the requester to say more. messages numbers those that belong to it; message_id and message_seq: how
--- the holder was asked, in its log; question_seq: of the open question, in the requester's log. asked: all who were asked,
--- policy, path, decided: JSON, as wire/schemas/approvals.py has them. thread_id: the thread that waits for it
+-- approvals: requests for approval. open 1: not decided. revision counts changes of the content, rev all changes.
+-- proposed, edited: the details, canonical JSON. holder_id: the workspace that decides now; NULL: a person. asker: who
+-- asked the requester a question. messages numbers its messages; message_id and message_seq: the request in the
+-- holder's log; question_seq: the open question in the requester's log. asked: all approvers asked so far. policy,
+-- path, decided: JSON, as in wire/schemas/approvals.py. thread_id: the thread that waits for it
 CREATE TABLE approvals (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -567,7 +567,7 @@ CREATE TABLE approval_holders (
 CREATE INDEX approval_holders_by_approval ON approval_holders (approval_id);
 CREATE INDEX approval_holders_by_age ON approval_holders (workspace_id, created_at, approval_id);
 
--- approvals: what a caller called its request; the same again gets the same approval
+-- approvals: idempotency keys; a repeated key returns the same approval
 CREATE TABLE approval_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -577,7 +577,7 @@ CREATE TABLE approval_keys (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX approval_keys_by_approval ON approval_keys (approval_id);
 
--- approvals: what a workspace needs leave for (rules), and decides by itself (grants); JSON
+-- approvals: which actions of a workspace need an approval (rules), and what it decides itself (grants); JSON
 CREATE TABLE approval_policies (
     workspace_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -587,8 +587,8 @@ CREATE TABLE approval_policies (
     updated_by TEXT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- memory: what workspaces wrote down. no orders it by time, shelf says who may read it (memory/rules.py), words is what
--- the search looks at: the shelf and the words of content, each once
+-- memory: memories of workspaces. no orders them by time, shelf: who may read them (memory/rules.py), words: the search
+-- terms: the shelf and the words of content, each once
 CREATE TABLE memories (
     no BIGINT PRIMARY KEY,
     id TEXT NOT NULL,
@@ -608,7 +608,7 @@ CREATE INDEX memories_by_shelf ON memories (shelf, no, namespace);
 CREATE INDEX memories_by_workspace ON memories (workspace_id, no);
 CREATE UNIQUE INDEX memories_by_content ON memories (workspace_id, content_hash);
 
--- memory: values (JSON) that workspaces keep under keys, and the last version that each has used for any of them
+-- memory: values (JSON) under keys of workspaces, and the last version that each workspace has used for any of them
 CREATE TABLE memory_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -624,15 +624,14 @@ CREATE TABLE memory_versions (
     last BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- shared context and prompt builds
--- prompts: the files (JSON) that a workspace shares with its direct children, and how often they were changed
+-- prompts: the files (JSON) that a workspace shares with its direct children, and the number of their changes
 CREATE TABLE shared_contexts (
     workspace_id TEXT PRIMARY KEY,
     revision BIGINT NOT NULL,
     files TEXT NOT NULL,
     updated_at BIGINT NOT NULL
 );
--- prompts: the last system prompts of a workspace's agent, as it has told them (JSON)
+-- prompts: the last system prompts that a workspace's agent reported (JSON)
 CREATE TABLE prompt_builds (
     workspace_id TEXT NOT NULL,
     revision BIGINT NOT NULL,
@@ -642,12 +641,12 @@ CREATE TABLE prompt_builds (
     PRIMARY KEY (workspace_id, revision)
 );
 
--- threads
--- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. root_workspace_id: where its tree begins,
--- which hears of all of it. path: from the root on, with the names of tasks. fork_*: what it sees of another thread. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base
--- instructions in force, whose text base_thread keeps. ends counts its ends; end_*: the last one. open 1: a turn is not
--- ended. heard: the ordinal of the last input of a user. generation, owner, owner_until: the engine that may write; seen: up
--- to where it was told; revision counts changes of the row
+-- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. root_workspace_id: the workspace that
+-- started its tree and receives its events. path: task names from the root. fork_*: the part of another thread that it
+-- sees. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base instructions in force, with their
+-- text in base_thread. ends counts its ends; end_*: the last one. open 1: a turn has not ended. heard: ordinal of the
+-- last user input. generation, owner, owner_until: the engine that may write; seen: the last ordinal that it was sent;
+-- revision counts changes of the row
 CREATE TABLE threads (
     thread_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -711,8 +710,8 @@ CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL
 CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
--- threads: their logs, an entry a line; body: JSON, as wire/schemas/thread_log.py has it, but for the text of base instructions. key:
--- what tells a repetition
+-- threads: their logs, one entry a row; body: JSON, as in wire/schemas/thread_log.py, without the text of base
+-- instructions. key: idempotency key
 CREATE TABLE thread_entries (
     thread_id TEXT NOT NULL,
     ordinal BIGINT NOT NULL,
@@ -725,7 +724,7 @@ CREATE TABLE thread_entries (
 );
 CREATE UNIQUE INDEX thread_entries_by_key ON thread_entries (thread_id, key) WHERE key IS NOT NULL;
 
--- threads: base instructions, written once: nothing changes them, and they go only after their thread
+-- threads: base instructions: never changed, deleted only after their thread
 CREATE TABLE thread_bases (
     thread_id TEXT NOT NULL,
     version BIGINT NOT NULL,
@@ -753,8 +752,8 @@ CREATE INDEX thread_turns_by_thread ON thread_turns (thread_id, accepted_at);
 CREATE UNIQUE INDEX thread_turns_by_key ON thread_turns (thread_id, key) WHERE key IS NOT NULL;
 CREATE INDEX thread_turns_asked ON thread_turns (requester_id) WHERE ended_at IS NULL AND requester_id IS NOT NULL;
 
--- threads: letters between agents. seq orders those of a receiver; key tells a repetition; wakes 1: it begins a turn of an
--- idle receiver
+-- threads: messages between agents. seq orders those of a recipient; key: idempotency key; wakes 1: it starts a turn of
+-- an idle recipient
 CREATE TABLE thread_mail (
     mail_id TEXT PRIMARY KEY,
     receiver_id TEXT NOT NULL,
@@ -773,7 +772,7 @@ CREATE UNIQUE INDEX thread_mail_by_seq ON thread_mail (receiver_id, seq);
 CREATE UNIQUE INDEX thread_mail_by_key ON thread_mail (receiver_id, key);
 CREATE INDEX thread_mail_waiting ON thread_mail (receiver_id, seq) WHERE state = 'accepted';
 
--- threads: what requests of models have cost; each counts once
+-- threads: the cost of model requests; each counts once
 CREATE TABLE thread_usage (
     thread_id TEXT NOT NULL,
     record_key TEXT NOT NULL,
@@ -781,7 +780,7 @@ CREATE TABLE thread_usage (
     PRIMARY KEY (thread_id, record_key)
 ) /*sqlite: WITHOUT ROWID */;
 
--- threads: the last end of an agent that a thread was told of, by a wait or a letter
+-- threads: the last end of an agent that was reported to a thread, by a wait or a message
 CREATE TABLE thread_reports (
     thread_id TEXT NOT NULL,
     target_id TEXT NOT NULL,
@@ -789,7 +788,7 @@ CREATE TABLE thread_reports (
     PRIMARY KEY (thread_id, target_id)
 ) /*sqlite: WITHOUT ROWID */;
 
--- threads: what a caller called a thread that it has started; the same again gets the same thread
+-- threads: idempotency keys of started threads; a repeated key returns the same thread
 CREATE TABLE thread_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -798,22 +797,22 @@ CREATE TABLE thread_keys (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX thread_keys_by_thread ON thread_keys (thread_id);
 
--- threads: when an engine of a workspace has last asked for work; without one its threads do not move
+-- threads: when an engine of a workspace last asked for work; without an engine its threads do not run
 CREATE TABLE thread_engines (
     workspace_id TEXT PRIMARY KEY,
     asked_at BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- guards: what the store itself refuses. Made anew from here where a copy is put back
--- thread_bases: no change, and no end before the thread's own
+-- guards: triggers that reject writes. Created from here when a copy is restored. thread_bases: no update, and no
+-- deletion before the thread's own
 /*sqlite: CREATE TRIGGER thread_bases_unchanged BEFORE UPDATE ON thread_bases BEGIN SELECT RAISE(ABORT, 'base instructions are written once'); END; */
 /*sqlite: CREATE TRIGGER thread_bases_kept BEFORE DELETE ON thread_bases WHEN EXISTS (SELECT 1 FROM threads WHERE thread_id = old.thread_id) BEGIN SELECT RAISE(ABORT, 'base instructions stay as long as their thread'); END; */
 /*postgres: CREATE FUNCTION thread_bases_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF TG_OP = 'DELETE' THEN IF NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = OLD.thread_id) THEN RETURN OLD; END IF; END IF; RAISE EXCEPTION 'base instructions are written once, and stay as long as their thread'; END; $$; */
 /*postgres: CREATE TRIGGER thread_bases_kept BEFORE UPDATE OR DELETE ON thread_bases FOR EACH ROW EXECUTE FUNCTION thread_bases_refuse(); */
 
--- search: what each engine finds memories by. It is made from their words, so no copy of the other engine holds it; whoever
--- puts one back makes it anew from here. On SQLite the table is kept by triggers, and has an index for each length that
--- the beginning of a word may have (memory/rules.py).
+-- search: the search index of each engine, derived from the words of memories. No copy of the other engine has it: a
+-- restore creates it from here. On SQLite triggers update the table, and it has an index for each length of a prefix
+-- (memory/rules.py).
 /*sqlite: CREATE VIRTUAL TABLE memory_words USING fts5 (words, content = 'memories', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
 /*sqlite: CREATE TRIGGER memories_written AFTER INSERT ON memories BEGIN INSERT INTO memory_words (rowid, words) VALUES (new.no, new.words); END; */
 /*sqlite: CREATE TRIGGER memories_forgotten AFTER DELETE ON memories BEGIN INSERT INTO memory_words (memory_words, rowid, words) VALUES ('delete', old.no, old.words); END; */

@@ -1,12 +1,10 @@
-"""Facts rise: what a command says has happened is heard by other nouns, in the same transaction and in a fixed order.
+"""Dispatches the domain events of a command to subscribers, in the same transaction and a fixed order.
 
-A writer puts facts on its write set and knows nobody who hears them. Who hears is registered in `server/composition.py` alone, and
-the table is printed in docs/order.md. A follower reads and decides as a command does (it is a generator, and sees the
-store as it was before the group), but it never refuses: one that raises has made a mistake, and nothing of the command
-is written. The keys of the command must protect what its followers change; where they cannot, because it shows only
-while it is decided what that is, the follower reaches `far`, and the command is decided again in a group of its own.
-
-Above: `server/composition.py`, the two engines. Below: `database`.
+A writer puts domain events on its write set and does not know the subscribers. They are registered only in
+`server/composition.py`; docs/order.md prints the table. A handler reads and decides as a command does: it is a
+generator and sees the store as it was before the group. It never rejects: an exception is a bug, and nothing of the
+command is written. The command's keys must protect what handlers change. Where they cannot, because the rows are known
+only while it decides, the handler is registered as `isolated`, and the command is decided again in a group of its own.
 """
 
 from collections import deque
@@ -15,12 +13,12 @@ from collections.abc import Callable
 from molecule_core.common import crash_points
 from molecule_core.store.database import CommandSteps, EventHandler, Subscribers, T, WriteSet
 
-# Facts cause facts; a circle of them must end as a mistake, not as a server that hangs.
+# Events can cause events; a cycle must end in an error, not in a server that hangs.
 MAX_DOMAIN_EVENTS = 64
 
 
 class SubscriberTable(Subscribers):
-    """Who follows which kind of fact."""
+    """Handlers by type of domain event."""
 
     def __init__(self) -> None:
         self._handlers: dict[type, dict[str, EventHandler]] = {}
@@ -47,8 +45,9 @@ class SubscriberTable(Subscribers):
         return "\n".join(("| fact | followers, in this order |", "|---|---|", *rows))
 
     def dispatch(self, org_id: str, write_set: WriteSet[T]) -> CommandSteps[T]:
-        """What a command has decided, with what its followers add. Raises LookupError if facts cause facts without an
-        end."""
+        """Combine a write set with the changes of its subscribers.
+
+        Raises LookupError if events cause events without end."""
         combined = WriteSet(
             write_set.result,
             [*write_set.writes],
@@ -77,7 +76,7 @@ class SubscriberTable(Subscribers):
 
 
 def chain_callbacks(first: Callable[[], None] | None, second: Callable[[], None] | None) -> Callable[[], None] | None:
-    """Two things that are to happen after a commit, as one."""
+    """Combine two callbacks for after the commit into one."""
     if first is None or second is None:
         return first or second
 

@@ -1,8 +1,9 @@
-"""Timers are rows: what is due when, and who is asked. A restart forgets none, a wall-clock jump loses none.
+"""Timers are rows: what is due when, and which handler is called. They survive restarts and wall-clock jumps.
 
-A slice sets one inside its own command (`set_timer`), and is called at the time. Being called is "at least once": the
-owner sets the next time, or takes the timer away (`no_timer`), in the command it then runs. Where several processes
-share the store, one of them claims what is due by putting it off for a lease; if it dies, the others find it due again.
+A package sets a timer inside its own command (`set_timer`) and its handler is called at that time. The call is "at
+least once": the handler sets the next time or removes the timer (`cancel_timer`) in the command that it then runs.
+Where processes share the store, one of them claims due timers by postponing them for a lease; if it dies, the others
+find them due again.
 """
 
 import logging
@@ -16,35 +17,35 @@ from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
 
 TIMERS_KEY = "timers"
-"""The wake-up key to ring when a timer was set."""
-# A far-off time is looked at again once a day: no event loop takes a wait of years.
+"""The wake-up key to notify when a timer was set."""
+# Distant timers are polled once a day: an event loop cannot wait for years.
 _MAX_SLEEP_SECONDS = 86_400.0
 _log = logging.getLogger("molecule.timers")
 # After a failed call: long enough not to spin on a broken store, short enough to catch up quickly.
 _RETRY_SECONDS = 5.0
-# Where processes share the timers: longer than an owner takes, so that no other process calls it meanwhile.
+# Where processes share timers: longer than a handler takes, so that no other process calls it meanwhile.
 _LEASE_SECONDS = 30.0
-# So many of what is due first are looked at together.
+# Timers handled in one poll.
 _PAGE_ROWS = 100
 
 
 def set_timer(kind: str, key: str, due: int) -> tuple[str, Params]:
-    """The statement that asks to be called at a time; an earlier wish under the same key is replaced."""
+    """Return the statement that sets a timer; an earlier time under the same key is replaced."""
     return "set_timer", {"kind": kind, "key": key, "due": due}
 
 
 def set_timer_if_earlier(kind: str, key: str, due: int) -> tuple[str, Params]:
-    """The statement that asks to be called at a time; an earlier wish under the same key stays."""
+    """Return the statement that sets a timer; an earlier time under the same key is kept."""
     return "bring_timer_forward", {"kind": kind, "key": key, "due": due}
 
 
 def cancel_timer(kind: str, key: str) -> tuple[str, Params]:
-    """The statement that takes a wish back."""
+    """Return the statement that removes a timer."""
     return "forget_timer", {"kind": kind, "key": key}
 
 
 class TimerWorker:
-    """Sleeps until the next timer is due and calls its owner."""
+    """Sleeps until the next timer is due and calls its handler."""
 
     def __init__(self, store: Store, clock: Clock, wakeups: Notifier) -> None:
         self._store = store
@@ -53,17 +54,17 @@ class TimerWorker:
         self._owners: dict[str, Callable[[str], Awaitable[None]]] = {}
 
     def register(self, kind: str, on_due: Callable[[str], Awaitable[None]]) -> None:
-        """Names who is called with the key of each due timer of a kind."""
+        """Register the handler that is called with the key of each due timer of a kind."""
         self._owners[kind] = on_due
 
     async def run(self) -> None:
-        """Runs until the wake-ups close."""
+        """Run until the wake-ups close."""
         crash_points.mark_reached("timers.begun")
         while not self._wakeups.closing:
             await self._wakeups.wait_until(TIMERS_KEY, self._poll, _MAX_SLEEP_SECONDS)
 
     async def _poll(self) -> Poll[bool]:
-        """Calls the owners of what is due. One that fails is put off, and so holds up nobody."""
+        """Call the handlers of due timers. One that fails is postponed, so that it does not delay others."""
         try:
             rows = await self._store.rows("next_timers", {"count": _PAGE_ROWS})
             due_now = self._filter_due(rows)
@@ -84,7 +85,7 @@ class TimerWorker:
         return [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
 
     async def _claim_due(self) -> list[tuple[str, str, int]]:
-        """What is due and no other process has taken, put off for as long as its owner may take."""
+        """Claim due timers that no other process has claimed, by postponing them for a lease."""
 
         def decide() -> CommandSteps[list[tuple[str, str, int]]]:
             now = self._clock.now()
@@ -98,7 +99,7 @@ class TimerWorker:
         return await self._store.run(Command("", (("timers",),), decide))
 
     async def _call_owner(self, kind: str, key: str) -> bool:
-        """Whether the owner of a timer did what it was to do."""
+        """Call the handler of a timer; return whether it succeeded."""
         try:
             await self._owners[kind](key)
             crash_points.mark_reached("timer.done")
@@ -108,7 +109,7 @@ class TimerWorker:
         return True
 
     async def _postpone(self, failed: list[tuple[str, str, int]]) -> None:
-        """In the table, where they then stand behind what is due; but not where a new wish came meanwhile."""
+        """Postpone failed timers, behind those that are due; one that was set again meanwhile stays as it is."""
         later = self._clock.now() + round(_RETRY_SECONDS * SECOND)
         writes: list[tuple[str, Params]] = [
             ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in failed

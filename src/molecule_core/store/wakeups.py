@@ -1,7 +1,7 @@
-"""Wake-ups carry no data: they say "look again". Losing one costs latency, nothing else.
+"""Wake-ups carry no data: they only ask a waiter to poll again. Losing one costs latency, nothing else.
 
-Every wait in Molecule is this one primitive: register, read after the cursor, sleep. Where several processes share a
-store, the wake-ups of the others come by way of `store/bus.py`, and as they may be lost, nobody sleeps for long.
+Every wait is this one primitive: register, read after the cursor, sleep. Where processes share a store, `store/bus.py`
+brings the wake-ups of the others; as they may be lost, no waiter sleeps for long.
 """
 
 import asyncio
@@ -21,34 +21,34 @@ CHANNEL_ID_LENGTH = 8
 
 
 def channel_id_of(key: str) -> str:
-    """What a wake-up key is called between processes. Two keys with one mark would cost a look in vain."""
+    """Return the short name of a wake-up key between processes. A collision would cost a useless poll."""
     return base64.urlsafe_b64encode(hashlib.blake2b(key.encode(), digest_size=6).digest()).decode()
 
 
 class Poll(NamedTuple, Generic[T]):
-    """What a look found. `again_in` says after how many seconds it is worth looking without being woken."""
+    """Result of a poll. `next_poll_in`: seconds after which to poll again without a wake-up."""
 
     result: T | None
     next_poll_in: float | None = None
 
 
 class Waiter:
-    """One waiter's bell. Rung before it is waited for, it lets the next wait through."""
+    """One waiter. A notification before the wait lets the next wait return at once."""
 
-    __slots__ = ("_notified", "_future")
+    __slots__ = ("_future", "_notified")
 
     def __init__(self) -> None:
         self._notified = False
         self._future: asyncio.Future[None] | None = None
 
     def notify(self) -> None:
-        """Wakes the waiter, now or at its next wait."""
+        """Wake the waiter, now or at its next wait."""
         self._notified = True  # control: early-ring
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
     async def wait(self, timer_wheel: "TimerWheel", seconds: float) -> None:
-        """Returns once rung, or after so many seconds."""
+        """Return once notified, or after `seconds`."""
         if not self._notified:
             self._future = asyncio.get_running_loop().create_future()
             slot = timer_wheel.add(self, seconds)
@@ -61,8 +61,9 @@ class Waiter:
 
 
 class TimerWheel:
-    """Rings bells when their time is up: one timer of the clock for all of them, so that a wait costs neither a timer
-    nor a task. Times are rounded up to the next tenth of a second."""
+    """Notifies waiters when their time is up, with one timer for all of them: a wait costs neither a timer nor a task.
+
+    Times are rounded up to the next tenth of a second."""
 
     def __init__(self, clock: Clock) -> None:
         self.sleeping = 0
@@ -73,7 +74,7 @@ class TimerWheel:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, waiter: Waiter, seconds: float) -> int:
-        """Rings a bell after so many seconds, unless it is unset before; returns the slot that it stands in."""
+        """Schedule a waiter; return its slot."""
         slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_PER_SECOND)  # control: alarm-slot
         slot_waiters = self._slots.get(slot)
         if slot_waiters is None:
@@ -88,7 +89,7 @@ class TimerWheel:
         return slot
 
     def remove(self, waiter: Waiter, slot: int) -> None:
-        """A bell need not be rung any more."""
+        """Remove a waiter from its slot."""
         self.sleeping -= 1
         slot_waiters = self._slots.get(slot)
         if slot_waiters is not None:
@@ -103,7 +104,7 @@ class TimerWheel:
             self._changed.set_result(None)
 
     async def _run(self) -> None:
-        """Runs while somebody sleeps who has not been rung."""
+        """Run while there are waiters that were not notified."""
         while self.sleeping and self._slot_heap:
             slot = self._slot_heap[0]
             left = slot / _SLOTS_PER_SECOND - self._clock.monotonic()
@@ -118,56 +119,57 @@ class TimerWheel:
 
 
 class Notifier:
-    """Who waits for what, within this process. `look_again_seconds`: others may ring too, and a wake-up of theirs may
-    be lost, so nobody sleeps longer than this."""
+    """Waiters by key, within this process.
+
+    `look_again_seconds`: maximum sleep of a waiter, where wake-ups come from other processes and may be lost."""
 
     def __init__(self, clock: Clock, *, look_again_seconds: float | None = None) -> None:
         self._clock = clock
         self._max_sleep_seconds = look_again_seconds
         self._key_by_channel: dict[str, str] = {}
         self._timer_wheel = TimerWheel(clock)
-        # In the order in which they came: who waits longest is woken first, and the same game has the same course.
+        # In order of arrival: the longest waiting is woken first, and a simulation is deterministic.
         self._waiters: dict[str, dict[Waiter, None]] = {}
         self.closing = False
 
     @property
     def sleeping(self) -> int:
-        """How many wait at this moment, and do not look."""
+        """Return the number of waiters that sleep now."""
         return self._timer_wheel.sleeping
 
     def notify(self, keys: Iterable[str]) -> None:
-        """Wakes all who wait for one of the keys."""
+        """Wake all waiters of these keys."""
         for key in keys:
             for waiter in self._waiters.get(key, ()):
                 waiter.notify()
 
     def notify_remote(self, channel_ids: Iterable[str]) -> None:
-        """The same, for keys that another process has named by their marks."""
+        """Wake the waiters of keys that another process named by their channel ids."""
         self.notify(
             [self._key_by_channel[channel_id] for channel_id in channel_ids if channel_id in self._key_by_channel]
         )
 
     def notify_all(self) -> None:
-        """Wakes everybody."""
+        """Wake all waiters."""
         self.notify(list(self._waiters))
 
     def close(self) -> None:
-        """Lets every wait end at once with what it has: the server is stopping."""
+        """End every wait at once with what it has: the server is stopping."""
         self.closing = True
         self.notify_all()
 
     def count_waiters(self, key: str) -> int:
-        """How many wait for a key."""
+        """Return the number of waiters of a key."""
         return len(self._waiters.get(key, ()))
 
     async def wait_until(self, key: str, poll: Callable[[], Awaitable[Poll[T]]], seconds: float) -> T | None:
-        """Looks until something is found, at most for so many seconds. Never misses: it registers before it looks."""
+        """Poll until something is found, for at most `seconds`. Misses nothing: it registers before it polls."""
         return await self.wait_until_any((key,), poll, seconds)
 
     async def wait_until_any(
         self, keys: Iterable[str], poll: Callable[[], Awaitable[Poll[T]]], seconds: float
     ) -> T | None:
-        """The same for several keys: a ring of any of them lets it look again."""
+        """Poll as `wait_until`; a notification of any of the keys causes a poll."""
         waiter, keys = Waiter(), tuple(dict.fromkeys(keys))
         self._register(keys, waiter)  # control: bell-before-look
         deadline = self._clock.monotonic() + seconds
@@ -189,8 +191,8 @@ class Notifier:
             if self._max_sleep_seconds is not None:
                 self._key_by_channel[channel_id_of(key)] = key
 
-    def _sleep_seconds(self, left: float, again_in: float | None) -> float:
-        return min(each for each in (left, again_in, self._max_sleep_seconds) if each is not None)
+    def _sleep_seconds(self, left: float, next_poll_in: float | None) -> float:
+        return min(each for each in (left, next_poll_in, self._max_sleep_seconds) if each is not None)
 
     def _unregister(self, key: str, waiter: Waiter) -> None:
         waiters = self._waiters[key]

@@ -1,4 +1,1 @@
-"""Threads: one log each, what is made of it, and who may add to it. The file `hands` makes all of it for the server.
-
-Above: server, the edges. Below: org, store, wire, ground.
-"""
+"""Threads: append-only logs of agent conversations. Called by api and server; calls org, store."""

@@ -1,7 +1,4 @@
-"""The hand of agents that work together: spawn, send, follow up, interrupt, close, resume.
-
-Above: the edges. Below: calling, acts, steps, rules.
-"""
+"""Writes the collaboration of agents: spawn, send, follow up, interrupt, close, resume."""
 
 from collections.abc import Generator
 from typing import Any
@@ -38,7 +35,7 @@ _MINUTE = 60 * SECOND
 
 
 class AgentWriter:
-    """Spawns agents and acts on them, in the name of the thread that calls."""
+    """Writer of agents' calls, in the name of the calling thread."""
 
     def __init__(
         self, calls: CollabCalls, org: OrgReader, transitions: ThreadTransitions, *, ids: IdGenerator, limits: Limits
@@ -52,8 +49,9 @@ class AgentWriter:
     # -- spawning ------------------------------------------------------------------------------------------------------
 
     async def spawn(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """A new agent below the thread, at work on a message; its end comes back as mail. Raises InvalidTask,
-        InvalidField, MayNotTalk, ThreadLimit, ThreadClosed."""
+        """Spawn an agent below the thread with a first message; its end comes back as mail.
+
+        Raises InvalidTask, InvalidField, CommunicationDenied, ThreadLimit, ThreadClosedError."""
 
         def action(
             uow: ThreadUnitOfWork, row: Thread, pending: CollabCallEntry
@@ -84,7 +82,7 @@ class AgentWriter:
         return await self._calls.run_call(thread, "spawn", request, action)
 
     def _check_spawn(self, row: Thread, request: AgentCallBody, now: int) -> Generator[StepRequest, Any, Workspace]:
-        """Where the agent will sit, if it may be spawned."""
+        """Return the workspace of the new agent, if it may be spawned."""
         if row.closed:
             raise ThreadClosedError
         error = rules.task_name_error(request.task_name)
@@ -107,7 +105,7 @@ class AgentWriter:
         return workspace
 
     def _checked_message(self, request: AgentCallBody) -> str:
-        """Raises InvalidField."""
+        """Return the message. Raises InvalidField if it is empty or too long."""
         text = request.message or ""
         if not text.strip():
             raise InvalidField(reason="message is empty; say what is to be done")
@@ -116,7 +114,7 @@ class AgentWriter:
         return text
 
     def _resolve_base(self, row: Thread, request: AgentCallBody) -> Generator[StepRequest, Any, BaseInstructions]:
-        """A review replaces the base instructions, a role may, any other child inherits them."""
+        """Return the base instructions: a review has its own, a role may have its own, other children inherit them."""
         base_text = request.base_instructions
         if base_text is not None and len(base_text.encode()) > self._limits.prompt_bytes:
             raise InvalidField(reason=f"base_instructions have more than {self._limits.prompt_bytes} bytes; say less")
@@ -135,7 +133,7 @@ class AgentWriter:
         )
 
     def _fork_position(self, row: Thread, request: AgentCallBody) -> Generator[StepRequest, Any, LogPosition | None]:
-        """What the child sees of what was said before it. Its own call is not part of it."""
+        """Return which part of the caller's log the child sees. The spawning call is not part of it."""
         if request.fork_turns == "none":
             return None
         since = 0
@@ -170,16 +168,18 @@ class AgentWriter:
             permissions=row.permission_map,
         )
 
-    # -- letters -------------------------------------------------------------------------------------------------------
+    # -- mail ----------------------------------------------------------------------------------------------------------
 
     async def send_message(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """A letter that waits for the target's next turn. Raises InvalidField, NoSuchAgent, MayNotTalk,
-        ThreadClosed."""
+        """Send mail that waits for the target's next turn.
+
+        Raises InvalidField, AgentNotFound, CommunicationDenied, ThreadClosedError."""
         return await self._send_mail(thread, request, wakes=False)
 
     async def send_followup(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """A letter that also gives an idle target a turn; its end comes back to who asked. Raises the same, and
-        RootAsleep, ThreadLimit."""
+        """Send mail that wakes an idle target; the end of that turn comes back to the caller.
+
+        Raises as `send_message`, and RootNotWakeable, ThreadLimit."""
         return await self._send_mail(thread, request, wakes=True)
 
     async def _send_mail(self, thread: Thread, request: AgentCallBody, *, wakes: bool) -> CollabCallEntry:
@@ -219,17 +219,19 @@ class AgentWriter:
         before: AgentState | None = None,
         **more: Any,
     ) -> Generator[StepRequest, Any, CollabCallEntry]:
-        """The end of a call: how its target stands, or stood `before`, with its last words if the caller may know
-        them."""
+        """Return the completed call with its target's state, now or `before`.
+
+        The state includes the target's last message only if the caller may read it."""
         state = rules.agent_state(uow.get(target.thread_id)) if before is None else before
         agents = rules.redact_messages([state], (yield from readable_by_caller(row, [target])))
         return replace(pending, status="completed", receiver_thread_ids=[target.thread_id], agents=agents, **more)
 
-    # -- stopping and going on -----------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     async def interrupt(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """The target's turn ends; the answer says how it stood before. Raises NoSuchAgent, MayNotTalk,
-        InvalidField."""
+        """Interrupt the target's turn and return the state before.
+
+        Raises AgentNotFound, CommunicationDenied, InvalidField."""
 
         def action(
             uow: ThreadUnitOfWork, row: Thread, pending: CollabCallEntry
@@ -244,7 +246,9 @@ class AgentWriter:
         return await self._calls.run_call(thread, "interrupt", request, action)
 
     async def close(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """The target takes nothing more; the answer says how it stood before. Raises the same."""
+        """Close the target and return the state before.
+
+        Raises AgentNotFound, CommunicationDenied, InvalidField."""
 
         def action(
             uow: ThreadUnitOfWork, row: Thread, pending: CollabCallEntry
@@ -259,7 +263,7 @@ class AgentWriter:
         return await self._calls.run_call(thread, "close", request, action)
 
     async def resume(self, thread: Thread, request: AgentCallBody) -> CollabCallEntry:
-        """A closed target takes work again. Raises NoSuchAgent, MayNotTalk, InvalidField, NotFound."""
+        """Resume a closed target. Raises AgentNotFound, CommunicationDenied, InvalidField, NotFound."""
 
         def action(
             uow: ThreadUnitOfWork, row: Thread, pending: CollabCallEntry
@@ -275,7 +279,7 @@ class AgentWriter:
     def _descendant_target(
         self, uow: ThreadUnitOfWork, row: Thread, request: AgentCallBody
     ) -> Generator[StepRequest, Any, Thread]:
-        """A target that stands below the caller: nobody stops itself, those above it, or another tree."""
+        """Return a target below the caller: an agent cannot stop itself, its ancestors, or another tree."""
         target = yield from self._calls.resolve_target(uow, row, request.target)
         if target.root_id != row.root_id or not rules.is_below(target.path, row.path):
             raise InvalidField(reason=f"only agents below {row.path} can be stopped or resumed from it")

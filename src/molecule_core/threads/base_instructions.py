@@ -1,7 +1,6 @@
-"""Base instructions: a value of their own, which no other text becomes by mistake, and what names them. Pure.
+"""Base instructions as a type of their own, so that no other text is used as such by mistake. Pure functions.
 
-They are written once: `thread_bases` refuses any change (store/schema.sql), and nothing here makes one from a plain
-text without saying where it comes from.
+They are immutable: `thread_bases` rejects updates (store/schema.sql). Their origin is always named.
 """
 
 import uuid
@@ -15,13 +14,13 @@ _ITEM_NAMESPACE = uuid.UUID("8b0a4f1e-6a53-5a0e-9b4c-2f0c9d1f7a11")
 
 
 class BaseInstructions(Struct, frozen=True):
-    """A text that a thread is born with, or overridden by, and where it comes from."""
+    """Base instructions of a thread and their origin."""
 
     text: str
     provenance: Provenance
 
     def to_entry(self, thread_id: str, version: int) -> BaseInstructionsEntry:
-        """The line of the log that puts it into force, with its text."""
+        """Return the log entry that activates them, with their text."""
         size, sha = len(self.text.encode()), hash_text(self.text)
         return BaseInstructionsEntry(
             version=version,
@@ -37,17 +36,17 @@ class BaseInstructions(Struct, frozen=True):
 def make_base_instructions(
     text: str, origin: BaseOrigin, source: str, *, from_thread: str | None = None
 ) -> BaseInstructions:
-    """Base instructions of a text whose origin is known."""
+    """Build base instructions from a text and its origin."""
     return BaseInstructions(text, Provenance(origin, source, from_thread))
 
 
 def base_item_id(thread_id: str, version: int, sha256: str) -> str:
-    """What base instructions are called in every request of a thread and of its forks."""
+    """Return the item id that base instructions have in every request of a thread and of its forks."""
     return str(uuid.uuid5(_ITEM_NAMESPACE, f"{thread_id}/{version}/{sha256}"))
 
 
 def to_base_ref(thread_id: str, entry: BaseInstructionsEntry) -> BaseInstructionsRef:
-    """The same without the text."""
+    """Return a reference to base instructions, without their text."""
     return BaseInstructionsRef(
         thread_id=thread_id,
         version=entry.version,

@@ -1,7 +1,6 @@
-"""Calls of collaboration tools: each begins and ends in the log of who calls, also one that is refused; the same call
-again gets the end that it has.
+"""Calls of collaboration tools. Each call has a begin and an end entry in the caller's log, rejected ones included.
 
-Above: spawning, waiting. Below: acts, steps, rules.
+A repeated call returns the end that is in the log.
 """
 
 from collections.abc import Callable, Collection, Generator
@@ -24,11 +23,11 @@ from molecule_core.wire.schemas.thread_log import AgentTool, Author, CollabCallE
 from molecule_core.wire.schemas.threads import AgentCallBody
 
 CallAction = Callable[[ThreadUnitOfWork, Thread, CollabCallEntry], Generator[StepRequest, Any, CollabCallEntry]]
-"""Does what a call asks for, and says how it ended. Raises a refusal before anything is written."""
+"""Carries out a call and returns its end. Raises an error before it writes anything."""
 
 
 class CollabCalls:
-    """Runs calls, each as one command."""
+    """Runner of calls, each as one command."""
 
     def __init__(self, store: Store, org: OrgReader, meter: ThreadMeter, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -40,9 +39,10 @@ class CollabCalls:
     async def run_call(
         self, thread: Thread, tool: AgentTool, request: AgentCallBody, action: CallAction
     ) -> CollabCallEntry:
-        """A call from its begin to its end. A refusal is raised, and stands in the log as a failed end; but not that of
-        a call whose name a wait has that goes on. Raises NotFound, StaleGeneration, InvalidField, and what the deed
-        raises."""
+        """Run a call from begin to end.
+
+        A rejection is raised and logged as a failed end, except for a call that reuses the call_id of a pending wait.
+        Raises NotFound, StaleGeneration, InvalidField, and what `action` raises."""
 
         def decide() -> CommandSteps[CollabCallEntry]:
             uow, row = yield from self.load_caller(thread, request)
@@ -64,7 +64,7 @@ class CollabCalls:
     def load_caller(
         self, thread: Thread, request: AgentCallBody
     ) -> Generator[StepRequest, Any, tuple[ThreadUnitOfWork, Thread]]:
-        """The thread that calls, as it stands then."""
+        """Read the calling thread into a new unit of work."""
         row = yield from load_thread(thread.thread_id)
         if row is None:
             raise NotFound(what="thread")
@@ -76,7 +76,7 @@ class CollabCalls:
     def append_begin(
         self, uow: ThreadUnitOfWork, row: Thread, tool: AgentTool, request: AgentCallBody
     ) -> CollabCallEntry:
-        """The first of the two lines."""
+        """Append the begin entry."""
         pending = CollabCallEntry(
             call_id=request.call_id,
             tool=tool,
@@ -92,7 +92,7 @@ class CollabCalls:
     def _reject(
         self, row: Thread, tool: AgentTool, request: AgentCallBody, error: MoleculeError
     ) -> WriteSet[CollabCallEntry]:
-        """Nothing but the two lines is written."""
+        """Write only the two entries of a rejected call."""
         uow = ThreadUnitOfWork(self._clock.now(), self._limits, self._meter)
         uow.attach(row)
         ended = replace(self.append_begin(uow, row, tool, request), status="failed", reason=error.text)
@@ -101,19 +101,19 @@ class CollabCalls:
         uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
         return uow.to_write_set(ended, error=error)
 
-    # -- whom a target means -------------------------------------------------------------------------------------------
+    # -- targets -------------------------------------------------------------------------------------------------------
 
     def resolve_target(
         self, uow: ThreadUnitOfWork, sender: Thread, target: str | None
     ) -> Generator[StepRequest, Any, Thread]:
-        """The agent that a path or an id means, if the sender may reach it. Raises NoSuchAgent, MayNotTalk."""
+        """Return the agent with a path or id, if the sender may reach it. Raises AgentNotFound, CommunicationDenied."""
         found = yield from self.find_target(sender, target or "")
         if found is None:
             raise AgentNotFound(target=target or "")
         return uow.attach(found)
 
     def find_target(self, sender: Thread, target: str) -> Generator[StepRequest, Any, Thread | None]:
-        """The same; None: there is none. Raises MayNotTalk."""
+        """Return the same, or None if there is none. Raises CommunicationDenied."""
         path = rules.resolve_path(sender.path, target) if target else None
         found = None
         if path is not None:
@@ -128,22 +128,23 @@ class CollabCalls:
         return found
 
     def _check_reach(self, sender: Thread, found: Thread) -> None:
-        """Beyond the own tree only where the workspaces may talk."""
+        """Raise CommunicationDenied for another tree unless the workspaces may communicate."""
         one, other = self._org.workspace(sender.workspace_id), self._org.workspace(found.workspace_id)
         if one is None or other is None or not may_talk(self._org, one, other):
             raise CommunicationDenied(caller=sender.workspace_id, target=found.workspace_id)
 
 
 def load_call(row: Thread, key: str) -> Generator[StepRequest, Any, CollabCallEntry | None]:
-    """The begin or the end of a call that was made."""
+    """Read the begin or the end entry of a call."""
     rows = yield ReadQuery("thread_entry_by_key", {"thread_id": row.thread_id, "key": key})
     entry = decode_entry(LogEntryRow(*rows[0]).body) if rows else None
     return entry if isinstance(entry, CollabCallEntry) else None
 
 
 def readable_by_caller(row: Thread, others: Collection[Thread]) -> Generator[StepRequest, Any, set[str]]:
-    """Those of other threads whose last words a call tells its thread: what its workspace may read of their trees, and
-    ends that were sent to the thread itself as letters."""
+    """Return the threads whose last messages a call may show to its caller.
+
+    These are the ones that its workspace may read, and those whose final message was sent to the caller as mail."""
     known = {each.thread_id for each in others if each.workspace_id == row.workspace_id}
     foreign = [each for each in others if each.thread_id not in known]
     for root_id in dict.fromkeys(each.root_id for each in foreign):
@@ -159,5 +160,5 @@ def readable_by_caller(row: Thread, others: Collection[Thread]) -> Generator[Ste
 
 
 def thread_author(row: Thread) -> Author:
-    """A thread as somebody who acts."""
+    """Return a thread as an author."""
     return Author("thread", row.thread_id, row.path)

@@ -1,6 +1,6 @@
-"""The hand that changes threads for engines: who claims one, runs its turns, and is fenced off by the next one.
+"""Writes threads for engines: claim, release, begin and end turns, append entries.
 
-Whoever shows an old generation writes nothing. Above: the edges. Below: acts, steps, rules.
+A new claim fences off the previous engine: writes with an old generation are rejected.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -43,16 +43,16 @@ from molecule_core.wire.schemas.threads import (
     ThreadClaim,
 )
 
-# So often an engine is noted in the time in which it is counted on.
+# Each poll would cost a write. This many within the time for which a poll counts are enough.
 _POLL_WRITES_PER_PERIOD = 4
-# What engines add themselves: no news to them.
+# Engines append these themselves, so they are not new to an engine.
 _ENGINE_ENTRY_TYPES = frozenset(each.__struct_config__.tag for each in get_args(log.EngineEntry))
 NOTHING_SEEN = -1
-"""What `seen` is until the engine that holds a thread has begun a turn."""
+"""Value of `seen` until the engine that claimed a thread begins a turn."""
 
 
 class EngineWriter:
-    """Claims threads, begins and ends turns, adds to logs."""
+    """Writer of claims, turns and log entries of engines."""
 
     def __init__(self, store: Store, transitions: ThreadTransitions, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -60,10 +60,10 @@ class EngineWriter:
         self._clock = clock
         self._limits = limits
 
-    # -- who is there --------------------------------------------------------------------------------------------------
+    # -- presence ------------------------------------------------------------------------------------------------------
 
     async def record_poll(self, workspace: Workspace) -> None:
-        """An engine of a workspace asks for work: others may count on it for a while. Written a few times in that."""
+        """Record that an engine of a workspace polls for work, at most a few times per validity period."""
         valid_for, now = self._limits.thread_engine_seconds * SECOND, self._clock.now()
         known = await self._store.rows("thread_engine", {"workspace_id": workspace.id})
         if known and known[0][0] > now - valid_for // _POLL_WRITES_PER_PERIOD:
@@ -75,11 +75,12 @@ class EngineWriter:
 
         await self._store.run(Command(workspace.org_id, (("engine", workspace.id),), decide))
 
-    # -- who may write -------------------------------------------------------------------------------------------------
+    # -- claims --------------------------------------------------------------------------------------------------------
 
     async def claim(self, thread: Thread, owner: str) -> ThreadClaim:
-        """An engine takes a thread: from now on only its generation writes. Raises NotFound, ThreadOwned,
-        ThreadClosed."""
+        """Claim a thread for an engine; only the new generation can write.
+
+        Raises NotFound, ThreadLeased, ThreadClosedError."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[ThreadClaim]:
             if row.closed:
@@ -96,7 +97,7 @@ class EngineWriter:
         return await self._run_command(thread, decide)
 
     async def release(self, thread: Thread, generation: int) -> None:
-        """An engine lets a thread go; another one may have it at once. Raises NotFound, StaleGeneration."""
+        """Release a thread, so that another engine can claim it at once. Raises NotFound, StaleGeneration."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[None]:
             yield from ()
@@ -112,9 +113,10 @@ class EngineWriter:
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     async def begin_turn(self, thread: Thread, turn_id: str, generation: int) -> str | None:
-        """A turn begins, or goes on in another life of its engine. What was sent to the thread and not shown before is
-        put into the log first, in order, if the turn answers. Returns why it is not to run, if so. Raises NotFound,
-        StaleGeneration, ThreadBusy, TurnNotOpen."""
+        """Begin a turn, or continue it after a restart of its engine. Returns why it must not run, or None.
+
+        Unread mail is appended to the log first, in order, if the turn answers input. Raises NotFound, StaleGeneration,
+        ThreadBusy, TurnNotOpen."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[str | None]:
             check_generation(row, generation)
@@ -157,8 +159,9 @@ class EngineWriter:
         return turn
 
     def _deliver_mail(self, uow: ThreadUnitOfWork, row: Thread, turn_id: str) -> Generator[StepRequest, Any, None]:
-        """Letters are shown before the turn's first sampling, in the order in which they were accepted, once. Ends that
-        they tell are told by no wait again."""
+        """Append waiting mail once, in the order of its acceptance, before the turn's first request to the model.
+
+        Ends that it reports are not reported by a wait again."""
         waiting = [
             Mail.from_row(each) for each in (yield ReadQuery("thread_mail_waiting", {"receiver_id": row.thread_id}))
         ]
@@ -186,14 +189,15 @@ class EngineWriter:
             uow.write("keep_thread_report", {"thread_id": row.thread_id, **report})
 
     def _mark_all_seen(self, uow: ThreadUnitOfWork, thread_id: str, result: str | None) -> WriteSet[str | None]:
-        """The engine is going to read all that is there."""
+        """Mark the whole log as seen, since the engine reads it now."""
         seen = uow.get(thread_id).last_ordinal
         uow.update_lease(thread_id, seen=seen, owner_until=self._lease_end(uow))
         return uow.to_write_set(result)
 
     async def append_entries(self, thread: Thread, body: AppendEntriesBody) -> AppendEntriesResponse:
-        """Lines of an engine. With the same key they are added once. Raises NotFound, StaleGeneration,
-        InvalidField."""
+        """Append entries of an engine; entries with the same key are appended once.
+
+        Raises NotFound, StaleGeneration, InvalidField."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[AppendEntriesResponse]:
             check_generation(row, body.generation)
@@ -211,8 +215,8 @@ class EngineWriter:
                 after = uow.get(row.thread_id)
                 stop = rules.stop_reason(after, body.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = uow.get(row.thread_id).last_ordinal
-            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this. Who says how
-            # far it has read has read no further yet: what has come since ends a wait that it begins now.
+            # Without a begun turn the engine has seen nothing, and this response does not change that. With `seen` it
+            # has read no further than that: what came later ends a wait that it begins now.
             seen = NOTHING_SEEN if row.seen == NOTHING_SEEN else last if body.seen is None else seen_ordinal
             uow.update_lease(row.thread_id, seen=seen, owner_until=self._lease_end(uow))
             return uow.to_write_set(AppendEntriesResponse(last, [entry_item(each) for each in new_entries], stop))
@@ -257,8 +261,7 @@ class EngineWriter:
         )
 
     async def end_turn(self, thread: Thread, turn_id: str, body: EndTurnBody) -> Thread:
-        """A turn is over. Again changes nothing, also where somebody has ended it before. Raises NotFound,
-        StaleGeneration, TurnNotOpen."""
+        """End a turn; one that has ended already stays unchanged. Raises NotFound, StaleGeneration, TurnNotOpen."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[Thread]:
             check_generation(row, body.generation)
@@ -276,16 +279,16 @@ class EngineWriter:
 
         return await self._run_command(thread, decide, exclusive=True)
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------------
 
     async def _run_command(
         self, thread: Thread, decide: Callable[[ThreadUnitOfWork, Thread], CommandSteps[T]], *, exclusive: bool = False
     ) -> T:
-        """One command about a thread as it stands then. One that stays within its tree shares its group with others."""
+        """Run a command on the current row of a thread. One that stays within its tree shares its group with others."""
 
         def command_steps() -> CommandSteps[T]:
             row = yield from load_thread(thread.thread_id)
-            if row is None:  # retention has taken it
+            if row is None:  # deleted by retention
                 raise NotFound(what="thread")
             uow = ThreadUnitOfWork(self._clock.now(), self._limits, self._transitions.meter)
             return (yield from decide(uow, uow.attach(row)))
@@ -295,14 +298,15 @@ class EngineWriter:
 
 
 def check_generation(row: Thread, generation: int) -> None:
-    """Nobody writes with an old generation. Raises StaleGeneration."""
+    """Raise StaleGeneration for an old generation."""
     if rules.is_fenced(row, generation):
         raise StaleGeneration(given=generation, generation=row.generation)
 
 
 def _within_budget(row: Thread, body: AppendEntriesBody) -> Generator[StepRequest, Any, AppendEntriesBody]:
-    """Of what an engine adds, only what was done before it could know that the budget is used up: what was spent
-    counts, and what a tool has answered that was called is no outcome that nobody knows."""
+    """Return the entries that count although the budget is exceeded.
+
+    These are usage, and outputs of open tool calls, whose outcome would be unknown otherwise."""
     open_call_ids, accepted = (yield from load_open_calls(row.thread_id, body.turn_id)), list[log.EngineEntry]()
     for each in body.entries:
         if isinstance(each, log.ToolOutputEntry) and open_call_ids[each.call_id]:

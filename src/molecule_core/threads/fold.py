@@ -1,4 +1,4 @@
-"""From the log to how a thread stands: a pure fold. The row of a thread is kept so, an entry at a time."""
+"""Folds the log of a thread into its state. Pure functions; the row of a thread is updated by one entry at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -16,8 +16,9 @@ _END_STATUSES: Mapping[str, str] = {"completed": "completed", "failed": "errored
 
 
 def fold_entries(entries: Iterable[tuple[ThreadEntry, int]]) -> Thread:
-    """How a thread stands after its whole log, each entry with its time. Raises LookupError: the log does not begin
-    with the thread's creation."""
+    """Return the state of a thread after its whole log, given entries with their times.
+
+    Raises LookupError if the log does not begin with the thread's creation."""
     thread: Thread | None = None
     for entry, at in entries:
         if isinstance(entry, log.ThreadCreatedEntry):
@@ -32,7 +33,7 @@ def fold_entries(entries: Iterable[tuple[ThreadEntry, int]]) -> Thread:
 
 
 def fold_created(entry: log.ThreadCreatedEntry, at: int) -> Thread:
-    """A thread after the first line of its log."""
+    """Return a thread after the first entry of its log."""
     fork = entry.forked_from
     base: dict[str, Any] = {**_NO_BASE, "base_from": "null"} if entry.base is None else _base_columns(entry.base)
     return Thread(
@@ -82,13 +83,13 @@ def fold_created(entry: log.ThreadCreatedEntry, at: int) -> Thread:
 
 
 def fold_entry(thread: Thread, entry: ThreadEntry, at: int) -> Thread:
-    """How a thread stands after one more line of its log."""
+    """Return a thread after one more entry of its log."""
     handler = _HANDLERS.get(type(entry))
     changes = {} if handler is None else handler(thread, entry)
     return replace(thread, **changes, last_ordinal=thread.last_ordinal + 1, updated_at=at)
 
 
-# -- one line each -----------------------------------------------------------------------------------------------------
+# -- handlers of entries -----------------------------------------------------------------------------------------------
 
 
 def _base_columns(base: BaseInstructionsRef) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _on_user_message(thread: Thread, _: log.UserMessageEntry) -> dict[str, Any]:
 
 
 def _on_turn_ended(thread: Thread, entry: log.TurnEndedEntry) -> dict[str, Any]:
-    """Also of a turn that was never begun."""
+    """Apply the end of a turn, which may never have begun."""
     queue = [each for each in thread.queued_turn_ids if each != entry.turn_id]
     running = None if thread.turn_id == entry.turn_id else thread.turn_id
     ended, message = _END_STATUSES[entry.status], entry.error if entry.status == "failed" else entry.final
@@ -211,7 +212,7 @@ _HANDLERS: Mapping[type, Callable[[Thread, Any], dict[str, Any]]] = {
     log.ThreadClosedEntry: _on_closed,
     log.ThreadResumedEntry: _on_resumed,
 }
-"""The lines that change how a thread stands; any other only makes the log longer."""
+"""The entries that change the state; all others only make the log longer."""
 
 
 def _encode_json(value: Any) -> str:

@@ -1,8 +1,7 @@
-"""Whether what comes under a key that was used before is the same again. Pure: it compares with what stands in logs.
+"""Compares a request with what was stored under its idempotency key. Pure functions.
 
-What is left out is not compared, for it has another meaning later: base instructions are then the prompt of the moment,
-a position the end of the moment. Nor is what an engine gives anew with each of its lives (layers, model, effort, tools,
-permissions, names). Above: writer. Below: model.
+Omitted values are not compared, because their defaults change: the current prompt, the end of the log. Settings that an
+engine sends again after each restart (layers, model, effort, tools, permissions, names) are not compared either.
 """
 
 from collections.abc import Sequence
@@ -20,15 +19,17 @@ from molecule_core.wire.schemas.thread_log import (
 )
 
 MAX_FIRST_ENTRIES = 5
-"""How many lines one command may begin a thread with: created, base, developer, context, turn accepted."""
+"""Most entries with which one command begins a thread: created, base, developer, context, turn accepted."""
 _SESSION_KEY = "session"
-"""The key of a session thread, and how those of the others begin: they are asked for with the base instructions of the
-moment, which may be others after a restart."""
+"""The key of a session thread, and the prefix of further ones. Sessions send their current base instructions, which may
+have changed after a restart."""
 
 
 class ThreadRequest(NamedTuple):
-    """What a new thread is asked for with. `base`: None if it is not given; `texts`: its first input; `source`: of a
-    fork, the thread that it is to go on from; `position`: None if it is not given."""
+    """The request for a new thread.
+
+    `base`: None if omitted. `texts`: its first input. `source`: the thread that a fork continues. `position`: None if
+    omitted."""
 
     base: str | None = None
     texts: Sequence[TextInput] = ()
@@ -37,9 +38,9 @@ class ThreadRequest(NamedTuple):
 
 
 def matches_request(request: ThreadRequest, key: str, entries: Sequence[ThreadEntry]) -> bool:
-    """Whether a thread that begins with these lines is what is asked for under its key again."""
+    """Return whether a thread that begins with these entries is what the request asks for."""
     created, remaining = entries[0], list(entries[1:])
-    assert isinstance(created, ThreadCreatedEntry)  # the first line of every log
+    assert isinstance(created, ThreadCreatedEntry)  # the first entry of every log
     origin = created.forked_from
     if (None if request.source is None else request.source.thread_id) != (None if origin is None else origin.thread_id):
         return False
@@ -54,11 +55,10 @@ def matches_request(request: ThreadRequest, key: str, entries: Sequence[ThreadEn
 
 
 def is_session_key(key: str) -> bool:
-    """Whether a key is one of those under which sessions ask for their threads."""
+    """Return whether sessions use this key for their threads."""
     return key == _SESSION_KEY or key.startswith(f"{_SESSION_KEY}:")
 
 
 def input_entry_key(key: str, number: int) -> str:
-    """Under which key a text of an input stands in the log of the turn that it has joined. No caller's own key has a
-    space in it."""
+    """Return the log key of a text that joined a running turn. No key of a client contains a space."""
     return f"input:{key} {number}" if number else f"input:{key}"

@@ -1,4 +1,4 @@
-"""What is counted of threads when lines are added to their logs. Pure; the names are those of common/metrics.py."""
+"""Metrics of threads, derived from log entries. Pure functions; common/metrics.py defines the names."""
 
 from molecule_core.common.errors import (
     CommunicationDenied,
@@ -20,7 +20,7 @@ from molecule_core.wire.schemas.thread_log import (
 
 SPAWNED, OTHER_REASON = "spawned", "other"
 SPAWN_LIMITS = ("thread_depth", "thread_live", "thread_lifetime", "thread_tree_tokens", "thread_spawns_per_minute")
-"""Those that refuse a spawn."""
+"""The limits that reject a spawn."""
 _REJECTION_LABELS: dict[type[MoleculeError], str] = {
     InvalidTask: "task_name",
     InvalidField: "field",
@@ -29,14 +29,14 @@ _REJECTION_LABELS: dict[type[MoleculeError], str] = {
     ThreadClosedError: "closed",
 }
 SPAWN_OUTCOMES = (SPAWNED, *SPAWN_LIMITS, *_REJECTION_LABELS.values(), OTHER_REASON)
-"""What becomes of a call of spawn: an agent, or why not."""
+"""Outcomes of a spawn call: an agent, or the reason of its rejection."""
 TURN_OUTCOMES = ("completed", "failed", "interrupted")
 WAIT_OUTCOMES = ("completed", "timed_out", "interrupted", "failed")
 MAIL_STATES = ("accepted", "delivered", "answered", "failed")
 
 
 def metrics_for_entry(entry: ThreadEntry) -> MetricIncrements:
-    """What a line of a log adds."""
+    """Return the increments of a log entry."""
     match entry:
         case TurnStartedEntry():
             return {("molecule_thread_turns_begun_total",): 1}
@@ -56,7 +56,7 @@ def metrics_for_entry(entry: ThreadEntry) -> MetricIncrements:
 
 
 def metrics_for_rejected_spawn(error: MoleculeError) -> MetricIncrements:
-    """What a call of spawn adds that came to nothing."""
+    """Return the increments of a rejected spawn call."""
     reason = (
         error.details["limit"] if isinstance(error, ThreadLimit) else _REJECTION_LABELS.get(type(error), OTHER_REASON)
     )
@@ -64,12 +64,12 @@ def metrics_for_rejected_spawn(error: MoleculeError) -> MetricIncrements:
 
 
 def metrics_for_mail(state: str) -> MetricIncrements:
-    """What a letter adds that has come so far."""
+    """Return the increments of mail that reached a state."""
     return {("molecule_thread_letters_total", state): 1}
 
 
 def initial_metrics() -> MetricIncrements:
-    """All that may be told, before anything has happened."""
+    """Return all metrics at zero."""
     return {
         ("molecule_thread_turns_begun_total",): 0,
         **{("molecule_thread_turns_total", each): 0 for each in TURN_OUTCOMES},

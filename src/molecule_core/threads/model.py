@@ -1,4 +1,4 @@
-"""Threads: how one stands, its turns, its mail."""
+"""Threads: rows of threads, turns, mail and logs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -22,17 +22,19 @@ from molecule_core.wire.schemas.thread_log import (
 
 THREAD = "thread"
 WAIT_TIMER = "thread_wait"
-"""The kind of the timer that ends a wait which nobody asks for any more; its key is `organisation/thread/call`."""
+"""The kind of the timer that ends a wait at its deadline; its key is `organisation/thread/call`."""
 ROOT_PATH = "root"
-"""The path of the thread that a tree begins with."""
+"""The path of the root thread of a tree."""
 SERVER_AUTHOR = Author("server", "server", "Molecule")
 FINAL_STATUSES: frozenset[AgentStatus] = frozenset(("interrupted", "completed", "errored", "shutdown", "not_found"))
-"""The statuses in which nobody waits for a thread any more."""
+"""Statuses in which there is nothing left to wait for."""
 
 
 class Thread(Struct, frozen=True, kw_only=True):
-    """One row, in the order of its columns. All up to `updated_at` is the fold of the log; the rest is who may write
-    to it. Times in microseconds. store/schema.sql says what the columns mean."""
+    """A row of `threads`, in column order.
+
+    All up to `updated_at` is the fold of the log; the other columns are the engine's lease. Times are in microseconds.
+    store/schema.sql documents the columns."""
 
     thread_id: str
     org_id: str
@@ -90,43 +92,43 @@ class Thread(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Thread":
-        """A row as the queries select it."""
+        """Build a thread from a row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
     @property
     def depth(self) -> int:
-        """How far below the root it stands."""
+        """Return how many levels below the root the thread is."""
         return self.path.count("/")
 
     @property
     def queued_turn_ids(self) -> list[str]:
-        """The turns that wait, in order."""
+        """Return the ids of queued turns, in order."""
         return msgspec.json.decode(self.queue, type=list[str])
 
     @property
     def wait_call_ids(self) -> list[str]:
-        """The calls in which it waits for other agents."""
+        """Return the ids of the calls that wait for other agents."""
         return msgspec.json.decode(self.waits, type=list[str])
 
     @property
     def active_flags(self) -> list[ThreadFlag]:
-        """What it waits for, as its log says."""
+        """Return what the thread is waiting for, by its own log."""
         found = cast("list[ThreadFlag]", msgspec.json.decode(self.flags, type=list[str]))
         return [*found, "waiting_on_agents"] if self.wait_call_ids else found
 
     @property
     def agent_status(self) -> AgentStatus:
-        """Its status."""
+        """Return the status as an `AgentStatus`."""
         return cast("AgentStatus", self.status)
 
     @property
     def fork_position(self) -> LogPosition | None:
-        """What it sees of another thread."""
+        """Return which part of another thread's log it sees."""
         return None if self.fork_id is None else LogPosition(self.fork_id, self.fork_at, self.fork_since)
 
     @property
     def base_ref(self) -> BaseInstructionsRef:
-        """The base instructions in force."""
+        """Return the active base instructions."""
         return BaseInstructionsRef(
             thread_id=self.base_thread,
             version=self.base_version,
@@ -139,31 +141,31 @@ class Thread(Struct, frozen=True, kw_only=True):
 
     @property
     def tool_names(self) -> list[str] | None:
-        """The tools that it may use; None: all that its engine has."""
+        """Return the tools that the thread may use; None: all of its engine."""
         return msgspec.json.decode(self.tools, type=list[str] | None)
 
     @property
     def permission_map(self) -> dict[str, Any] | None:
-        """Its permissions."""
+        """Return the permissions."""
         return msgspec.json.decode(self.permissions, type=dict[str, Any] | None)
 
     @property
     def wake_policy(self) -> WakePolicy:
-        """What its end does to who asked for it."""
+        """Return whether and when the thread's end wakes its requester."""
         return cast("WakePolicy", self.wake)
 
     @property
     def thread_kind(self) -> ThreadKind:
-        """What kind of thread it is."""
+        """Return the kind as a `ThreadKind`."""
         return cast("ThreadKind", self.kind)
 
 
 UNFOLDED_COLUMNS = ("generation", "owner", "owner_until", "seen", "revision")
-"""The columns that are not made of the log: who may write to it, and how often its row has changed."""
+"""Columns that are not folded from the log: the engine's lease, and the number of changes of the row."""
 
 
 class ThreadTurn(Struct, frozen=True, kw_only=True):
-    """A turn, in the order of its columns. `input`: JSON."""
+    """A row of `thread_turns`, in column order. `input`: JSON."""
 
     turn_id: str
     thread_id: str
@@ -178,27 +180,27 @@ class ThreadTurn(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "ThreadTurn":
-        """A row as the queries select it."""
+        """Build a turn from a row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
     @property
     def input_texts(self) -> list[TextInput]:
-        """What it was given."""
+        """Return the input of the turn."""
         return msgspec.json.decode(self.input, type=list[TextInput])
 
     @property
     def input_author(self) -> Author:
-        """Who gave it."""
+        """Return the author of the input."""
         return msgspec.json.decode(self.author, type=Author)
 
     @property
     def trigger(self) -> TurnTrigger:
-        """Why it was accepted."""
+        """Return why the turn was accepted."""
         return cast("TurnTrigger", self.cause)
 
 
 class Mail(Struct, frozen=True, kw_only=True):
-    """A letter between agents, in the order of its columns. `wakes` 1: it begins a turn of an idle receiver."""
+    """Mail between agents, in column order. `wakes` 1: it begins a turn of an idle receiver."""
 
     mail_id: str
     receiver_id: str
@@ -215,17 +217,17 @@ class Mail(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Mail":
-        """A row as the queries select it."""
+        """Build mail from a row as the queries select it."""
         return cls(**dict(zip(cls.__struct_fields__, row, strict=True)))
 
     @property
     def mail_type(self) -> MailType:
-        """What kind of letter it is."""
+        """Return the type as a `MailType`."""
         return cast("MailType", self.type)
 
 
 class LogEntryRow(NamedTuple):
-    """A line of a log, in the order of the columns."""
+    """An entry of a log, in column order."""
 
     thread_id: str
     ordinal: int
@@ -236,12 +238,12 @@ class LogEntryRow(NamedTuple):
 
     @property
     def item_id(self) -> str:
-        """What it is called: the same in every request."""
+        """Return the item id, which is the same in every request to a model."""
         return f"{self.thread_id}.{self.ordinal}"
 
 
 class ThreadSettings(Struct, frozen=True, kw_only=True):
-    """What a thread works with, where it is to be otherwise; None: as it is."""
+    """Settings to override; None: unchanged."""
 
     base: str | None = None
     developer: str | None = None
@@ -253,15 +255,15 @@ class ThreadSettings(Struct, frozen=True, kw_only=True):
 
 
 def thread_wake_key(thread_id: str) -> str:
-    """The wake-up key of who waits for something in a thread."""
+    """Return the wake-up key for changes of a thread."""
     return f"thread:{thread_id}"
 
 
 def wait_timer_key(thread: Thread, call_id: str) -> str:
-    """The key of the timer of a wait."""
+    """Return the key of a wait's timer."""
     return f"{thread.org_id}/{thread.thread_id}/{call_id}"
 
 
 def work_wake_key(workspace_id: str) -> str:
-    """The wake-up key of the engines of a workspace."""
+    """Return the wake-up key for the engines of a workspace."""
     return f"thread-work:{workspace_id}"

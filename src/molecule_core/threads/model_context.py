@@ -1,7 +1,7 @@
-"""What a model sees of a thread: a pure function of logs. An engine sends exactly this, and nothing else.
+"""Builds the context that a model sees: a pure function of logs. Engines send exactly this and nothing else.
 
-Order: base instructions, layers, then the summary of the last compaction and all behind it. What a peer says is fenced
-as data, and is never the user's word.
+Order: base instructions, layers, the summary of the last compaction, then all entries after it. Messages of peers are
+fenced as data and never appear as the user's input.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from molecule_core.wire.schemas.threads import ModelContextItem
 
 
 class ContextEntry(NamedTuple):
-    """A line of a log with what it says. `own`: of the thread itself, not of one that it was forked from."""
+    """A log row with its decoded entry. `is_own`: of the thread itself, not of one that it was forked from."""
 
     row: LogEntryRow
     entry: ThreadEntry
@@ -26,7 +26,7 @@ class ContextEntry(NamedTuple):
 
 
 def build_context(entries: Sequence[ContextEntry], base: BaseInstructionsRef, text: str) -> list[ModelContextItem]:
-    """What the model will see. `base` and `text`: the base instructions in force."""
+    """Build the context of a model. `base`, `text`: the active base instructions."""
     visible = _from_last_compaction(entries)
     unanswered = _unanswered_calls(visible)
     items = [_base_item(base, text), *latest_layers(entries)]
@@ -40,19 +40,23 @@ def build_context(entries: Sequence[ContextEntry], base: BaseInstructionsRef, te
 
 
 def total_tokens(items: Iterable[ModelContextItem]) -> int:
-    """About how many tokens all of them are."""
+    """Return the estimated number of tokens."""
     return sum(each.tokens for each in items)
 
 
 def render_peer_message(entry: log.PeerMessageEntry) -> str:
-    """What a peer says, as a model reads it: marked as what it is, and escaped."""
-    head = f"type={quote_attribute(entry.mail_type)} author={quote_attribute(entry.author)} recipient={quote_attribute(entry.recipient)}"
+    """Render a peer's message for a model: labelled as such, and escaped."""
+    head = (
+        f"type={quote_attribute(entry.mail_type)} author={quote_attribute(entry.author)} "
+        f"recipient={quote_attribute(entry.recipient)}"
+    )
     return f"<peer_message {head}>{escape_text(entry.text)}</peer_message>"
 
 
 def _unanswered_calls(visible: Sequence[ContextEntry]) -> set[str]:
-    """Calls of the source that had no output where the fork begins: their outputs will never come here. Those of the
-    same name that the thread itself has are others."""
+    """Return calls of the source without an output before the fork: their outputs will never come here.
+
+    Calls of the thread itself may have the same ids; they are not meant."""
     open_items: dict[tuple[str, str], list[str]] = {}
     for each in visible:
         if each.is_own:
@@ -68,7 +72,7 @@ def _unanswered_calls(visible: Sequence[ContextEntry]) -> set[str]:
 
 
 def _from_last_compaction(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """The last compaction and what it does not cover."""
+    """Return the last compaction and the entries that it does not cover."""
     last = next((each for each in reversed(entries) if isinstance(each.entry, log.CompactionEntry)), None)
     if last is None or not isinstance(last.entry, log.CompactionEntry):
         return list(entries)
@@ -83,7 +87,7 @@ def _from_last_compaction(entries: Sequence[ContextEntry]) -> list[ContextEntry]
 
 
 def _first_own_index(entries: Sequence[ContextEntry], thread_id: str) -> int:
-    """Where a thread's own lines begin: all that it was forked from lies before, and is covered with it."""
+    """Return the index of a thread's first own entry; inherited entries come before it and are covered with it."""
     return next(index for index, each in enumerate(entries) if each.row.thread_id == thread_id)
 
 
@@ -101,7 +105,7 @@ def _base_item(base: BaseInstructionsRef, text: str) -> ModelContextItem:
 
 
 def latest_layers(entries: Iterable[ContextEntry]) -> list[ModelContextItem]:
-    """The last version of each layer."""
+    """Return the last version of each layer."""
     newest: dict[str, ModelContextItem] = {}
     for each in entries:
         if isinstance(each.entry, log.InstructionLayerEntry):
@@ -158,5 +162,5 @@ def _make_item(
 
 
 def to_context_entries(entries: Iterable[LogEntryRow], thread_id: str) -> list[ContextEntry]:
-    """Lines with what they say, as a thread sees them."""
+    """Decode log rows for the context of a thread."""
     return [ContextEntry(row, log.decode_entry(row.body), row.thread_id == thread_id) for row in entries]

@@ -10,7 +10,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
 FROM threads WHERE thread_id = :thread_id;
 
 -- name: insert_thread
--- a thread is there
+-- insert a thread
 INSERT INTO threads (
     thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
@@ -27,7 +27,7 @@ INSERT INTO threads (
 );
 
 -- name: save_thread
--- a thread stands otherwise
+-- update a thread
 UPDATE threads SET
     model = :model, effort = :effort, tools = :tools, permissions = :permissions, base_thread = :base_thread,
     base_version = :base_version, base_sha = :base_sha, base_item = :base_item, base_from = :base_from,
@@ -40,7 +40,7 @@ UPDATE threads SET
 WHERE thread_id = :thread_id;
 
 -- name: threads_of_workspace
--- the threads of a workspace, newest first, before one of them, at most so many threads and bytes of what they show but at least one; and how many there were without regard to bytes
+-- threads of a workspace, newest first, before one of them; up to a number of threads and bytes of their texts but at least one; with their number regardless of bytes
 SELECT t.thread_id, t.org_id, t.workspace_id, t.root_id, t.root_workspace_id, t.parent_id, t.requester_id, t.fork_id, t.fork_at,
     t.fork_since, t.path, t.task_name, t.nickname, t.role, t.kind, t.call_id, t.wake, t.model, t.effort, t.tools,
     t.permissions, t.base_thread, t.base_version, t.base_sha, t.base_item, t.base_from, t.base_bytes, t.base_tokens,
@@ -72,7 +72,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
 FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
 -- name: threads_of_tree_unsaid
--- the same without what they answered
+-- the same without their final messages
 SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, NULL AS message,
@@ -90,7 +90,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
 FROM threads WHERE workspace_id = :workspace_id AND closed = 0 ORDER BY created_at, thread_id;
 
 -- name: thread_at
--- the thread of a tree that has a path
+-- the thread of a tree with a path
 SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
@@ -99,13 +99,13 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
 FROM threads WHERE root_id = :root_id AND path = :path;
 
 -- name: thread_room
--- what a tree uses of its limits: agents at work, agents in all, tokens
+-- the use of a tree's limits: agents at work, agents in all, tokens
 SELECT COALESCE(SUM(CASE WHEN open = 1 AND thread_id <> root_id THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN thread_id <> root_id THEN 1 ELSE 0 END), 0), COALESCE(SUM(tokens), 0)
 FROM threads WHERE root_id = :root_id;
 
 -- name: thread_states
--- how many threads are idle, have a turn that waits, run one, and wait for somebody in it
+-- the number of unclosed threads that are idle, queued, running, and waiting
 SELECT (SELECT count(*) FROM threads WHERE closed = 0) - count(*),
     COALESCE(SUM(CASE WHEN turn_id IS NULL THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN turn_id IS NOT NULL AND waits = '[]' AND flags = '[]' THEN 1 ELSE 0 END), 0),
@@ -113,38 +113,38 @@ SELECT (SELECT count(*) FROM threads WHERE closed = 0) - count(*),
 FROM threads WHERE open = 1;
 
 -- name: thread_tree_tokens
--- the tokens of a tree
+-- the tokens that a tree has used
 SELECT COALESCE(SUM(tokens), 0) FROM threads WHERE root_id = :root_id;
 
 -- name: thread_spawns_since
--- how many agents a workspace has spawned since a time, wherever they sit
+-- the number of agents that a workspace spawned since a time, in any workspace
 SELECT count(*) FROM threads AS c JOIN threads AS p ON p.thread_id = c.parent_id
 WHERE c.parent_id IS NOT NULL AND c.created_at > :since AND p.workspace_id = :workspace_id;
 
 -- name: thread_work
--- threads of a workspace with a turn that is not ended: nobody holds them now, or an engine does that has to begin it
+-- threads of a workspace with an open turn that are unclaimed, or whose engine must begin it
 SELECT thread_id, path, turn_id, queue FROM threads
 WHERE workspace_id = :workspace_id AND open = 1 AND (owner IS NULL OR owner_until <= :now
     OR (owner = :owner AND (turn_id IS NULL OR CAST(:own_too AS BIGINT) = 1)))
 ORDER BY updated_at, thread_id LIMIT :count;
 
 -- name: thread_work_held
--- when the first of a workspace's threads with a turn that is not ended, and that others than an engine hold, is free
+-- the first end of a lease of another engine on a workspace's threads with an open turn
 SELECT MIN(owner_until) FROM threads
 WHERE workspace_id = :workspace_id AND open = 1 AND owner_until > :now AND owner IS NOT NULL
     AND (CAST(:owner AS TEXT) IS NULL OR owner <> :owner);
 
 -- name: thread_engine
--- when an engine of a workspace has asked for work
+-- when an engine of a workspace last polled for work
 SELECT asked_at FROM thread_engines WHERE workspace_id = :workspace_id;
 
 -- name: keep_thread_engine
--- an engine of a workspace asks for work
+-- record that an engine of a workspace polls for work
 INSERT INTO thread_engines (workspace_id, asked_at) VALUES (:workspace_id, :asked_at)
 ON CONFLICT (workspace_id) DO UPDATE SET asked_at = excluded.asked_at;
 
 -- name: thread_by_key
--- the thread that a workspace has started under a key; in place of a closed session the first open one behind it, else the last
+-- the thread that a workspace started under a key; for a closed session, its first successor that is not closed, else the last one
 WITH RECURSIVE links (thread_id, place) AS (
     SELECT thread_id, 0 FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key
     UNION ALL
@@ -155,21 +155,21 @@ WITH RECURSIVE links (thread_id, place) AS (
 SELECT thread_id FROM links ORDER BY place DESC LIMIT 1;
 
 -- name: keep_thread_key
--- what a caller calls its thread
+-- store an idempotency key
 INSERT INTO thread_keys (workspace_id, key, thread_id) VALUES (:workspace_id, :key, :thread_id);
 
 -- name: insert_thread_entry
--- a line of a log
+-- append an entry to a log
 INSERT INTO thread_entries (thread_id, ordinal, turn_id, type, body, at, key)
 VALUES (:thread_id, :ordinal, :turn_id, :type, :body, :at, :key);
 
 -- name: thread_entries_after
--- lines of a log behind one of them, up to another one
+-- log entries after an ordinal, up to another one
 SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries
 WHERE thread_id = :thread_id AND ordinal > :after AND ordinal <= :upto ORDER BY ordinal LIMIT :count;
 
 -- name: thread_entries_page
--- a page of a log behind a line, at most so many lines and bytes but at least one line, and how many there were without regard to bytes; base instructions count as the longest ones of the thread
+-- a page of log entries after an ordinal; up to a number of entries and bytes but at least one; with their number regardless of bytes; base instructions count as the thread's longest
 SELECT e.thread_id, e.ordinal, e.turn_id, e.type, e.body, e.at, w.found
 FROM (
     SELECT p.ordinal, count(*) OVER () AS found, sum(p.size) OVER (ORDER BY p.ordinal) - p.size AS preceding FROM (
@@ -182,7 +182,7 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY e.ordinal;
 
 -- name: thread_calls_of_tree
--- the last begins and ends of calls of collaboration tools in all logs of a tree, or those of a workspace, newest first; at most so many and so many bytes, but at least one
+-- the latest begin and end entries of collaboration calls in a tree, or of one workspace, newest first; up to a number of entries and bytes but at least one
 SELECT e.thread_id, e.ordinal, e.turn_id, e.type, e.body, e.at
 FROM (
     SELECT p.thread_id, p.ordinal,
@@ -198,7 +198,7 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY e.at DESC, e.thread_id DESC, e.ordinal DESC;
 
 -- name: thread_mail_of_tree
--- the last letters to threads of a tree, or those to and from threads of a workspace, newest first; so much of their texts
+-- the latest mail to threads of a tree, or to and from threads of one workspace, newest first; texts are cut
 SELECT m.mail_id, m.receiver_id, m.author_id, m.author, m.seq, m.type, m.wakes,
     substr(m.text, 1, :text_most) AS text, m.key, m.state, m.turn_id, m.sent_at
 FROM threads t JOIN thread_mail m ON m.receiver_id = t.thread_id
@@ -208,26 +208,26 @@ WHERE t.root_id = :root_id
 ORDER BY m.sent_at DESC, m.receiver_id DESC, m.seq DESC LIMIT :count;
 
 -- name: thread_entry_by_key
--- a line that was added under a key
+-- the log entry with a key
 SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries WHERE thread_id = :thread_id AND key = :key;
 
 -- name: thread_calls_of_turn
--- calls of tools of a turn, and their outputs
+-- tool calls of a turn, and their outputs
 SELECT type, body FROM thread_entries
 WHERE thread_id = :thread_id AND turn_id = :turn_id AND type IN ('tool_call', 'tool_output') ORDER BY ordinal;
 
 -- name: thread_collabs_of_turn
--- calls of collaboration tools of a turn
+-- collaboration calls of a turn
 SELECT body FROM thread_entries WHERE thread_id = :thread_id AND turn_id = :turn_id AND type = 'collab'
 ORDER BY ordinal;
 
 -- name: thread_turn_starts
--- where the last turns of a thread begin, newest first; a turn that another life of its engine went on with began once
+-- where the last turns of a thread begin, newest first; a turn continued by a restarted engine begins once
 SELECT MIN(ordinal) FROM thread_entries
 WHERE thread_id = :thread_id AND type = 'turn_started' GROUP BY turn_id ORDER BY MIN(ordinal) DESC LIMIT :count;
 
 -- name: insert_thread_base
--- base instructions of a version, once
+-- insert a version of base instructions; it never changes
 INSERT INTO thread_bases (thread_id, version, text, provenance, sha256, item_id)
 VALUES (:thread_id, :version, :text, :provenance, :sha256, :item_id);
 
@@ -236,7 +236,7 @@ VALUES (:thread_id, :version, :text, :provenance, :sha256, :item_id);
 SELECT text FROM thread_bases WHERE thread_id = :thread_id AND version = :version;
 
 -- name: insert_thread_turn
--- a turn is accepted
+-- insert an accepted turn
 INSERT INTO thread_turns (turn_id, thread_id, status, cause, input, author, key, requester_id, accepted_at, ended_at)
 VALUES (:turn_id, :thread_id, :status, :cause, :input, :author, :key, :requester_id, :accepted_at, :ended_at);
 
@@ -251,70 +251,70 @@ SELECT turn_id, thread_id, status, cause, input, author, key, requester_id, acce
 WHERE thread_id = :thread_id AND key = :key;
 
 -- name: save_thread_turn
--- a turn stands otherwise
+-- update a turn
 UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :turn_id;
 
 -- name: thread_turns_asked
--- the turns that a thread has asked for and that are not ended
+-- the open turns that a thread requested
 SELECT turn_id FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL;
 
 -- name: thread_digests_waiting
--- the ends of agents that wait to be told together with those of the others, in order
+-- ends of agents that wait to be delivered together with others, in order
 SELECT m.mail_id FROM thread_mail m JOIN threads t ON t.thread_id = m.author_id
 WHERE m.receiver_id = :receiver_id AND m.state = 'accepted' AND m.type = 'FINAL_ANSWER' AND t.wake = 'digest'
 ORDER BY m.seq;
 
 -- name: insert_thread_mail
--- a letter is accepted
+-- insert mail
 INSERT INTO thread_mail (mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at)
 VALUES (:mail_id, :receiver_id, :author_id, :author, :seq, :type, :wakes, :text, :key, :state, :turn_id, :sent_at);
 
 -- name: thread_mail_waiting
--- the letters that a thread has not been shown, in order
+-- unread mail of a thread, in order
 SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
 WHERE receiver_id = :receiver_id AND state = 'accepted' ORDER BY seq;
 
 -- name: thread_mail_last
--- the number of the last letter to a thread
+-- the number of the last mail to a thread
 SELECT COALESCE(MAX(seq), 0) FROM thread_mail WHERE receiver_id = :receiver_id;
 
 -- name: thread_mail_in_turn
--- the letters that a turn was shown
+-- the mail that was delivered to a turn
 SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
 WHERE receiver_id = :receiver_id AND turn_id = :turn_id AND state = 'delivered' ORDER BY seq;
 
 -- name: thread_final_sent
--- the last end of an agent that a thread was sent as a letter
+-- the last end of an agent that was sent to a thread as mail
 SELECT text FROM thread_mail
 WHERE receiver_id = :receiver_id AND author_id = :author_id AND type = 'FINAL_ANSWER' ORDER BY seq DESC LIMIT 1;
 
 -- name: save_thread_mail
--- a letter stands otherwise
+-- update the state of mail
 UPDATE thread_mail SET state = :state, turn_id = :turn_id WHERE mail_id = :mail_id;
 
 -- name: wake_by_thread_mail
--- a letter that was to wait for others wakes
+-- let mail wake its receiver that was to wait for others
 UPDATE thread_mail SET wakes = 1 WHERE mail_id = :mail_id;
 
 -- name: thread_usage_known
--- whether a request's cost was counted
+-- whether the usage of a request was counted
 SELECT tokens FROM thread_usage WHERE thread_id = :thread_id AND record_key = :record_key;
 
 -- name: keep_thread_usage
--- what a request has cost
+-- store the usage of a request
 INSERT INTO thread_usage (thread_id, record_key, tokens) VALUES (:thread_id, :record_key, :tokens);
 
 -- name: thread_reports
--- the ends that a thread was told of
+-- the ends that were reported to a thread
 SELECT target_id, ends FROM thread_reports WHERE thread_id = :thread_id;
 
 -- name: keep_thread_report
--- a thread is told of an end
+-- record that an end was reported to a thread
 INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :target_id, :ends)
 ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
 
 -- name: old_threads
--- closed threads, unchanged for long as all of their trees, that no fork sees, behind one
+-- closed threads whose whole tree is closed and unchanged since a time, and which no fork sees; after one of them
 SELECT thread_id, updated_at, last_ordinal FROM threads AS t
 WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
@@ -323,7 +323,7 @@ WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
 ORDER BY updated_at, thread_id LIMIT :count;
 
 -- name: hand_on_thread_keys
--- what a caller called an old thread means from now on the session that has taken its place, if there is one
+-- let the keys of a deleted session point to the session that replaced it, if there is one
 UPDATE thread_keys SET thread_id = (
     SELECT s.thread_id FROM thread_keys AS s
     WHERE s.workspace_id = thread_keys.workspace_id AND s.key = 'session:' || :thread_id
@@ -334,7 +334,7 @@ WHERE thread_id = :thread_id AND EXISTS (
 );
 
 -- name: forget_thread_place
--- a session that has got the keys of an old thread is not called by the place behind it any more
+-- delete the link from a deleted session to its successor, if that has taken over its keys
 DELETE FROM thread_keys
 WHERE workspace_id = (SELECT workspace_id FROM threads WHERE thread_id = :thread_id)
     AND key = 'session:' || :thread_id AND EXISTS (
@@ -342,33 +342,33 @@ WHERE workspace_id = (SELECT workspace_id FROM threads WHERE thread_id = :thread
     );
 
 -- name: forget_thread
--- an old thread goes
+-- delete a thread
 DELETE FROM threads WHERE thread_id = :thread_id;
 
 -- name: forget_thread_entries
--- its log goes with it
+-- delete its log
 DELETE FROM thread_entries WHERE thread_id = :thread_id;
 
 -- name: forget_thread_bases
--- its base instructions go, once it is gone
+-- delete its base instructions, once it is deleted
 DELETE FROM thread_bases WHERE thread_id = :thread_id;
 
 -- name: forget_thread_turns
--- its turns go with it
+-- delete its turns
 DELETE FROM thread_turns WHERE thread_id = :thread_id;
 
 -- name: forget_thread_usage
--- its costs go with it
+-- delete its usage
 DELETE FROM thread_usage WHERE thread_id = :thread_id;
 
 -- name: forget_thread_reports
--- what it was told goes with it
+-- delete its reports
 DELETE FROM thread_reports WHERE thread_id = :thread_id;
 
 -- name: forget_thread_keys
--- what its caller called it goes with it
+-- delete its idempotency keys
 DELETE FROM thread_keys WHERE thread_id = :thread_id;
 
 -- name: forget_thread_mail
--- the letters to it go with it
+-- delete the mail to it
 DELETE FROM thread_mail WHERE receiver_id = :thread_id;

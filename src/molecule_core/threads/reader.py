@@ -1,4 +1,4 @@
-"""Reads of threads: rows, logs, and what a model will see."""
+"""Reads threads: rows, logs, and the context that a model sees."""
 
 from collections.abc import Sequence
 
@@ -43,7 +43,7 @@ _MAX_TIME = _NO_LIMIT = (1 << 62) - 1
 
 
 class ThreadReader:
-    """What others may know of threads, as it is committed."""
+    """Reader of committed threads."""
 
     def __init__(self, store: Store, wakeups: Notifier, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -52,31 +52,32 @@ class ThreadReader:
         self._limits = limits
 
     async def get_thread(self, thread_id: str) -> Thread:
-        """A thread. Raises NotFound."""
+        """Return a thread. Raises NotFound."""
         found = await self.find_thread(thread_id)
         if found is None:
             raise NotFound(what="thread")
         return found
 
     async def find_thread(self, thread_id: str) -> Thread | None:
-        """A thread, if there is one."""
+        """Return a thread, or None."""
         rows = await self._store.rows("thread", {"thread_id": thread_id})
         return Thread.from_row(rows[0]) if rows else None
 
     async def find_threads(self, thread_ids: Sequence[str]) -> list[Thread]:
-        """Those of these threads that are there."""
+        """Return those of the threads that exist."""
         queries: list[Params] = [{"thread_id": each} for each in thread_ids]
         return [Thread.from_row(rows[0]) for rows in await self._store.rows_of_each("thread", queries) if rows]
 
     async def load_tree(self, root_id: str) -> list[Thread]:
-        """All threads of a tree, oldest first."""
+        """Return all threads of a tree, oldest first."""
         return [Thread.from_row(row) for row in await self._store.rows("threads_of_tree", {"root_id": root_id})]
 
     async def list_of_workspace(
         self, workspace_id: str, state: str | None, before: Thread | None, count: int
     ) -> tuple[list[Thread], bool]:
-        """The threads of a workspace, newest first, before one of them; whether there is none behind them. Fewer than
-        so many where what they show fills a page, but at least one."""
+        """Return threads of a workspace, newest first, before one of them, and whether the page is the last one.
+
+        A page holds up to `count` threads, fewer if their bytes fill it, and at least one."""
         position = (_MAX_TIME, "") if before is None else (before.created_at, before.thread_id)
         query = {
             "workspace_id": workspace_id,
@@ -90,18 +91,18 @@ class ThreadReader:
         return [Thread.from_row(row) for row in found], is_end
 
     async def count_by_state(self) -> dict[str, int]:
-        """How many threads of all organisations are not closed, by what they do."""
+        """Return how many unclosed threads of all organisations are in each state."""
         idle, queued, running, waiting = (await self._store.rows("thread_states", {}))[0]
         return {"idle": idle, "queued": queued, "running": running, "waiting": waiting}
 
-    # -- shown ---------------------------------------------------------------------------------------------------------
+    # -- rendering -----------------------------------------------------------------------------------------------------
 
     async def to_item(self, thread: Thread) -> ThreadItem:
-        """A thread as clients read it."""
+        """Render a thread for clients."""
         return (await self.to_items([thread]))[0]
 
     async def to_items(self, threads: Sequence[Thread]) -> list[ThreadItem]:
-        """Threads as clients read them."""
+        """Render threads for clients."""
         roots = list(dict.fromkeys(each.root_id for each in threads))
         queries: list[Params] = [{"root_id": each} for each in roots]
         found = await self._store.rows_of_each("threads_of_tree_unsaid", queries)
@@ -116,7 +117,7 @@ class ThreadReader:
         ]
 
     async def to_view(self, thread: Thread) -> ThreadView:
-        """A thread with its instructions."""
+        """Render a thread with its instructions."""
         item = await self.to_item(thread)
         entry_rows = await self._load_entries(thread)
         layers = [
@@ -127,7 +128,7 @@ class ThreadReader:
         return ThreadView(**members, base_instructions=await self._base_text(thread), layers=layers)
 
     async def to_tree_view(self, thread: Thread, workspace_id: str | None) -> ThreadTreeView:
-        """The threads of its tree, only those of a workspace if one is named, and what all of them use."""
+        """Render the tree of a thread and its usage; `workspace_id`: only threads of this workspace, usage of all."""
         tree = await self.load_tree(thread.root_id)
         below = [each for each in tree if each.thread_id != thread.root_id]
         tokens = sum(each.tokens for each in tree)
@@ -139,8 +140,10 @@ class ThreadReader:
         return ThreadTreeView(shown, sum(each.open for each in below), len(below), tokens)
 
     async def collab_page(self, root_id: str, workspace_id: str | None) -> CollabPage:
-        """What the agents of a tree asked and wrote each other last; if a workspace is named, what its own asked, and
-        letters to and from those. No more calls than fill a page, but at least one."""
+        """Return the latest calls and mail between the agents of a tree.
+
+        `workspace_id`: only calls of its threads, and mail to and from them. Up to a page of calls, and at least one.
+        """
         query = {"root_id": root_id, "workspace_id": workspace_id, "count": self._limits.thread_rows}
         full = {"page_bytes": self._limits.page_bytes}
         calls = [LogEntryRow(*row) for row in await self._store.rows("thread_calls_of_tree", {**query, **full})]
@@ -150,7 +153,9 @@ class ThreadReader:
     # -- logs ----------------------------------------------------------------------------------------------------------
 
     async def entry_page(self, thread: Thread, after: int, count: int) -> EntryPage:
-        """Lines of a log behind one of them: so many, or fewer where they fill a page, but at least one."""
+        """Return log entries after one of them, and whether the page is the last one.
+
+        A page holds up to `count` entries, fewer if their bytes fill it, and at least one."""
         query = {"thread_id": thread.thread_id, "after": after, **self._page_limits(count)}
         rows, is_end = _trim_page(await self._store.rows("thread_entries_page", query), count)
         entry_rows = [LogEntryRow(*row) for row in rows]
@@ -158,17 +163,17 @@ class ThreadReader:
         return EntryPage([entry_item(each, texts.get(each.ordinal)) for each in entry_rows], is_end)
 
     async def _base_texts(self, entry_rows: Sequence[LogEntryRow]) -> dict[int, str]:
-        """The base instructions that lines are about, by their ordinals."""
+        """Return the texts of base instructions by the ordinals of their entries."""
         queries: list[Params] = [{"thread_id": each.thread_id, "version": _base_version(each)} for each in entry_rows]
         found = await self._store.rows_of_each("thread_base", queries)
         return {each.ordinal: str(rows[0][0]) for each, rows in zip(entry_rows, found, strict=True) if rows}
 
     def _page_limits(self, count: int) -> dict[str, object]:
-        """One more than is wanted tells whether there are more."""
+        """Return the query parameters of a page. One row more than requested shows whether there are more."""
         return {"count": count + 1, "page_bytes": self._limits.page_bytes}
 
     async def build_model_context(self, thread: Thread, *, stop_reason: str | None = None) -> ModelContext:
-        """What the model will see of a thread as it stands."""
+        """Build the context that a model sees now."""
         entry_rows = await self._load_entries(thread)
         items = build_context(
             to_context_entries(entry_rows, thread.thread_id), thread.base_ref, await self._base_text(thread)
@@ -176,12 +181,12 @@ class ThreadReader:
         return ModelContext(items, total_tokens(items), thread.last_ordinal, stop_reason)
 
     async def _load_entries(self, thread: Thread) -> list[LogEntryRow]:
-        """The whole log, read through what it was forked from."""
+        """Return the whole log, with the parts of the logs that it was forked from."""
         chain, upto, since = list[list[LogEntryRow]](), thread.last_ordinal, 0
         row: Thread | None = thread
         while row is not None:
             chain.append(await self._load_own_entries(row.thread_id, since, upto, _NO_LIMIT))
-            is_cut = since > 0  # what lies before the turns that are to be seen is not seen either
+            is_cut = since > 0  # a cut fork ends the chain: nothing before its first turn is visible
             upto, since = row.fork_at, row.fork_since
             row = None if is_cut or row.fork_id is None else await self.find_thread(row.fork_id)
         return [entry_row for entry_rows in reversed(chain) for entry_row in entry_rows]
@@ -200,10 +205,12 @@ class ThreadReader:
     async def wait_for_work(
         self, workspace_id: str, owner: str | None, seconds: float, *, include_own: bool = False
     ) -> WorkList:
-        """Threads that an engine may claim, or has claimed and that have a turn to begin, as soon as there is one;
-        none, if that takes too long. `own_too`: also those in which it has begun a turn, as another life of it."""
+        """Return threads with work for an engine once there are any; none after `seconds`.
 
-        async def look() -> Poll[list[WorkItem]]:
+        These are threads that it may claim, or has claimed and has a turn to begin in. `include_own`: also those in
+        which it has begun a turn, for an engine that restarted."""
+
+        async def poll() -> Poll[list[WorkItem]]:
             now = self._clock.now()
             engine_query = {"workspace_id": workspace_id, "owner": owner, "now": now}
             query = {**engine_query, "own_too": int(include_own), "count": self._limits.thread_rows}
@@ -213,11 +220,10 @@ class ThreadReader:
             ((until,),) = await self._store.rows("thread_work_held", engine_query)
             return Poll(None, next_poll_in=None if until is None else (until - now) / SECOND)
 
-        return WorkList(await self._wakeups.wait_until(work_wake_key(workspace_id), look, seconds) or [])
+        return WorkList(await self._wakeups.wait_until(work_wake_key(workspace_id), poll, seconds) or [])
 
     async def without_engine(self, threads: Sequence[Thread]) -> list[Thread]:
-        """Those of these threads that nobody runs: no engine holds them, and none has asked for work of their workspace
-        lately."""
+        """Return the threads without an engine: not claimed, and no recent poll for work of their workspace."""
         workspace_ids, now = list(dict.fromkeys(each.workspace_id for each in threads)), self._clock.now()
         queries: list[Params] = [{"workspace_id": each} for each in workspace_ids]
         since = now - self._limits.thread_engine_seconds * SECOND
@@ -230,7 +236,7 @@ class ThreadReader:
 
 
 def _trim_page(rows: Sequence[Row], count: int) -> tuple[list[Row], bool]:
-    """The rows of a page without how many there were, of which one more was asked for; whether none is behind them."""
+    """Return the rows without their count column and without the extra row, and whether no more follow."""
     shown = rows[:count]
     return [row[:-1] for row in shown], not rows or rows[0][-1] <= len(shown)
 

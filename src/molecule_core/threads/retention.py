@@ -1,7 +1,6 @@
-"""Retention of threads: a tree goes some days after all of it was closed, thread by thread with their logs; not what a
-fork still sees. What a session was called goes on to the one that has taken its place, to which it leads.
+"""Retention of threads: deletes threads with their logs some days after their whole tree was closed.
 
-Above: the server. Below: the store.
+Threads that a fork still sees are kept. The keys of a deleted session move to the session that replaced it.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -12,8 +11,9 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, Row, Store, WriteSet
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy
 
-# What goes with a thread. Keys are handed on while it is there, and each for all threads of a command before one is
-# forgotten: so several sessions in a row may go in any order. Then it goes itself: its base instructions stay as long.
+# Deleted with a thread, in this order: keys move while the thread still exists, and for all threads of a command before
+# the first is deleted, so several sessions in a row can be deleted in any order. Base instructions can only be deleted
+# after their thread.
 _DELETE_STATEMENTS = (
     "hand_on_thread_keys",
     "forget_thread_place",
@@ -29,7 +29,7 @@ _DELETE_STATEMENTS = (
 
 
 class ThreadRetention(RetentionPolicy):
-    """The part of threads."""
+    """Retention of threads."""
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
@@ -52,8 +52,7 @@ class ThreadRetention(RetentionPolicy):
             position = {"id": found[-1][0], "updated_at": found[-1][1]}
 
     def _delete_command(self, query: dict[str, Any], found: set[str]) -> Command[None]:
-        """Deletes those of the threads that were found that may still go: a closed thread may be taken up again, or
-        forked, until then."""
+        """Delete those of the found threads that still qualify: a closed thread can be resumed or forked until then."""
 
         def decide() -> CommandSteps[None]:
             rows = yield ReadQuery("old_threads", query)
@@ -64,6 +63,6 @@ class ThreadRetention(RetentionPolicy):
 
 
 def _limit_by_entries(rows: Sequence[Row], count: int) -> Sequence[Row]:
-    """The first of them: at least one, and no more than have so many lines of logs together."""
+    """Return the first threads with at most `count` log entries together, and at least one."""
     entry_counts = accumulate(last for *_, last in rows)
     return rows[: max(1, sum(each <= count for each in entry_counts))]

@@ -1,4 +1,4 @@
-"""Decisions about threads: who may drive one, what input does, whom a target means, what limits allow. Pure."""
+"""Decisions about threads: claims, input, limits, names, mail, waits. Pure functions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -14,34 +14,35 @@ from molecule_core.wire.schemas.thread_log import AgentState, ThreadFlag, TurnTr
 _TASK_NAME = re.compile(r"[a-z0-9_]{1,64}")
 MIN_WAIT_SECONDS = 1
 ALLOW_ROOT_FOLLOWUPS = "root_followups"
-"""The permission of a root that lets those below it wake it."""
+"""The permission of a root thread that lets its descendants wake it."""
 
 
 # -- input -------------------------------------------------------------------------------------------------------------
 
 
 class InputAction(StrEnum):
-    """What becomes of input."""
+    """What to do with input."""
 
     STEER = "steer"
-    """It joins the turn that runs."""
+    """Add it to the running turn."""
     QUEUE = "queue"
-    """It gets a turn of its own."""
+    """Queue a turn for it."""
     CLOSED = "closed"
     NO_TURN = "idle"
-    """There is no turn to steer."""
+    """Reject it: there is no turn to steer."""
     TURN_MISMATCH = "other"
-    """Another turn runs than the one that is meant."""
+    """Reject it: another turn than the expected one is running."""
 
 
 def answers_input(trigger: TurnTrigger | None) -> bool:
-    """Whether a turn is there, and its model answers what people and agents say: one that sums up answers nobody."""
+    """Return whether a turn runs in which the model answers input. A compaction answers none."""
     return trigger not in (None, "compact")
 
 
 def resolve_input(thread: Thread, mode: str, expected: str | None, running_trigger: TurnTrigger | None) -> InputAction:
-    """What input does in one of the modes auto, queue and steer. `runs`: why the turn that runs was accepted, if one
-    does."""
+    """Return what to do with input in the modes auto, queue and steer.
+
+    `running_trigger`: why the running turn was accepted, if one is running."""
     if thread.closed:
         return InputAction.CLOSED
     if mode == "queue" or (mode == "auto" and not answers_input(running_trigger)):
@@ -51,21 +52,21 @@ def resolve_input(thread: Thread, mode: str, expected: str | None, running_trigg
     return InputAction.STEER if expected in (None, thread.turn_id) else InputAction.TURN_MISMATCH
 
 
-# -- who may write -----------------------------------------------------------------------------------------------------
+# -- leases ------------------------------------------------------------------------------------------------------------
 
 
 def may_claim(thread: Thread, owner: str, now: int) -> bool:
-    """Whether an engine may take a thread: nobody has it, it is its own, or who had it was not heard of any more."""
+    """Return whether an engine may claim a thread: it is free, its own, or its lease has expired."""
     return thread.owner in (None, owner) or thread.owner_until <= now
 
 
 def is_fenced(thread: Thread, generation: int) -> bool:
-    """Whether a writer comes too late: somebody has claimed the thread since, or it was let go."""
+    """Return whether a writer is too late: the thread was claimed again or released."""
     return thread.owner is None or thread.generation != generation  # control: engine-generation
 
 
 def stop_reason(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) -> str | None:
-    """Why a turn is to take no more: interrupted, closed, budget; None: it goes on."""
+    """Return why a turn must stop (closed, interrupted, budget), or None."""
     if thread.closed:
         return "closed"
     if thread.turn_id != turn_id:
@@ -77,7 +78,7 @@ def stop_reason(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) 
 
 
 class LimitExceeded(NamedTuple):
-    """A limit that is reached: its name, how much is used, of how much, what it is about, and what to do."""
+    """A reached limit: its name, its use and maximum, what it limits, and what to do."""
 
     limit: str
     use: int
@@ -87,7 +88,7 @@ class LimitExceeded(NamedTuple):
 
 
 def exceeded_budget(thread: Thread, tree_tokens: int, limits: Limits) -> LimitExceeded | None:
-    """The budget that is used up, if one is."""
+    """Return the exceeded token budget, or None."""
     if thread.turn_id is not None and thread.turn_tokens >= limits.turn_tokens:
         most = limits.turn_tokens
         return LimitExceeded("turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Go on in another turn.")
@@ -103,7 +104,7 @@ def exceeded_budget(thread: Thread, tree_tokens: int, limits: Limits) -> LimitEx
 
 
 class TreeUsage(NamedTuple):
-    """What a tree, and the workspace that spawns, use of their limits."""
+    """Use of the limits by a tree, and spawns by the spawning workspace."""
 
     live: int
     lifetime: int
@@ -112,7 +113,7 @@ class TreeUsage(NamedTuple):
 
 
 def exceeded_spawn_limit(depth: int, usage: TreeUsage, limits: Limits) -> LimitExceeded | None:
-    """The limit that forbids one more thread so deep below the root."""
+    """Return the limit that forbids another thread at this depth, or None."""
     checks = (
         ("thread_depth", depth - 1, limits.thread_depth, "levels of agents", "Do the work in this thread."),
         ("thread_live", usage.live, limits.thread_live, "agents at work", "Wait for one of them to end, or close it."),
@@ -136,7 +137,7 @@ def exceeded_spawn_limit(depth: int, usage: TreeUsage, limits: Limits) -> LimitE
 
 
 def exceeded_wake_limit(thread: Thread, usage: TreeUsage, limits: Limits) -> LimitExceeded | None:
-    """The limit that forbids an idle agent to go to work again."""
+    """Return the limit that forbids waking an idle agent, or None."""
     if thread.open or thread.path == ROOT_PATH or usage.live < limits.thread_live:
         return None
     return LimitExceeded(
@@ -148,15 +149,16 @@ def exceeded_wake_limit(thread: Thread, usage: TreeUsage, limits: Limits) -> Lim
 
 
 def task_name_error(name: str | None) -> str | None:
-    """Why a task cannot be called so."""
+    """Return why a task name is invalid, or None."""
     if not name:
         return "task_name is missing"
     return None if _TASK_NAME.fullmatch(name) else "task_name must be 1 to 64 of a-z, 0-9 and _"
 
 
 def resolve_path(sender: str, target: str) -> str | None:
-    """The path that a target means, seen from a sender; None: it is no path. Absolute from `root` on, else below the
-    sender; `..` goes up."""
+    """Resolve a target to a path; None if it is not a path.
+
+    Paths from `root` on are absolute; others are relative to the sender, and `..` is the parent."""
     steps = [each for each in target.strip("/").split("/") if each != "."]
     if steps[:1] == [ROOT_PATH]:
         return "/".join(steps)
@@ -174,16 +176,17 @@ def resolve_path(sender: str, target: str) -> str | None:
 
 
 def is_below(path: str, above: str) -> bool:
-    """Whether a path lies below another one."""
+    """Return whether a path is a descendant of another one."""
     return path.startswith(f"{above}/")
 
 
-# -- what others have said ---------------------------------------------------------------------------------------------
+# -- visibility --------------------------------------------------------------------------------------------------------
 
 
 def readable_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
-    """The agents of a tree whose last words a workspace may know: its own, and all below those; so all of a tree that
-    begins in it. None: of all."""
+    """Return the agents of a tree whose last messages a workspace may read: its own and all their descendants.
+
+    None: all agents."""
     own = [each.path for each in tree if each.workspace_id == workspace_id]
     return {
         each.thread_id
@@ -193,7 +196,7 @@ def readable_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
 
 
 def redact_messages(states: Sequence[AgentState], readable_ids: Set[str]) -> list[AgentState]:
-    """How agents stand, without the last words of those that somebody may not know."""
+    """Remove the last messages of agents that the reader may not read."""
     return [each if each.thread_id in readable_ids else replace(each, message=None) for each in states]
 
 
@@ -201,21 +204,24 @@ def redact_messages(states: Sequence[AgentState], readable_ids: Set[str]) -> lis
 
 
 def final_text(status: str, final: str | None, error: str | None) -> str:
-    """What the requester reads of an end."""
+    """Return the text of an end for the requester."""
     if status == "completed":
         return final or "(ended without an answer)"
     return f"Agent errored: {error or 'no reason given'}" if status == "failed" else "Agent was interrupted."
 
 
 def last_final_text(thread: Thread) -> str:
-    """What a requester reads of a thread's last end. Who was closed was interrupted before, if it was at work."""
+    """Return the text of a thread's last end for its requester.
+
+    Closing a thread at work interrupts its turn first, so its requester read that it was interrupted."""
     status = "failed" if thread.end_status == "errored" else thread.end_status or ""
     return final_text(status, thread.end_message, thread.end_message)
 
 
 def latest_final_mail(mails: Iterable[Mail], authors: Mapping[str, Thread]) -> dict[str, Mail]:
-    """The letters that say the last ends of these authors: the newest of each, if it has the words. One of an end
-    before that says nothing of the last one."""
+    """Return, by author, the mail that reports the author's last end: the newest of each, if the text matches.
+
+    Mail about an earlier end does not report the last one."""
     newest = {mail.author_id or "": mail for mail in mails if mail.mail_type == "FINAL_ANSWER"}
     return {
         name: mail for name, mail in newest.items() if name in authors and mail.text == last_final_text(authors[name])
@@ -223,23 +229,25 @@ def latest_final_mail(mails: Iterable[Mail], authors: Mapping[str, Thread]) -> d
 
 
 def should_wake_now(policy: WakePolicy, still_open: int, digests: int) -> bool:
-    """Whether the end of a child wakes who asked for it: at once, not at all, or when nothing else that it asked for
-    is open. The last end of all tells the `digests` that waited for it, whatever its own policy is."""
+    """Return whether the end of a child wakes its requester.
+
+    By policy: at once, never, or once nothing else that it requested is open. The last end delivers the `digests` that
+    waited for it, whatever its own policy."""
     return policy == "wake" or (still_open == 0 and (policy == "digest" or digests > 0))
 
 
-# -- waiting -----------------------------------------------------------------------------------------------------------
+# -- waits -------------------------------------------------------------------------------------------------------------
 
 
 class WaitTimeout(NamedTuple):
-    """How long somebody waits, in seconds, and what was changed about it, in words."""
+    """A wait timeout in seconds, and the note if it was clamped."""
 
     seconds: float
     clamped: str | None
 
 
 def resolve_wait_timeout(seconds: float | None, limits: Limits) -> WaitTimeout | None:
-    """None: it is refused."""
+    """Clamp a wait timeout; None if it is invalid."""
     if seconds is None:
         return WaitTimeout(limits.thread_wait_seconds, None)
     if not seconds > 0:
@@ -255,7 +263,7 @@ def resolve_wait_timeout(seconds: float | None, limits: Limits) -> WaitTimeout |
 
 
 def agent_state(thread: Thread, outcome: WaitOutcome | None = None) -> AgentState:
-    """How a thread stands, as others are told."""
+    """Return the state of a thread as other agents see it."""
     return AgentState(
         thread_id=thread.thread_id,
         path=thread.path,
@@ -268,7 +276,7 @@ def agent_state(thread: Thread, outcome: WaitOutcome | None = None) -> AgentStat
 
 
 def last_end_state(thread: Thread) -> AgentState:
-    """The last end of a thread, which may be at work again. An interrupted one ends a wait too, and says so."""
+    """Return the state at a thread's last end; it may be running again. An interrupted turn also ends a wait."""
     ended = "interrupted" if thread.end_status == "interrupted" else "ended"
     return AgentState(
         thread_id=thread.thread_id,
@@ -282,7 +290,7 @@ def last_end_state(thread: Thread) -> AgentState:
 
 
 class WaitEvaluation(NamedTuple):
-    """What a look at the targets of a wait has found. `over`: it has ended."""
+    """Result of evaluating a wait: the states of ended targets, and whether the wait is over."""
 
     states: list[AgentState]
     is_over: bool
@@ -291,8 +299,10 @@ class WaitEvaluation(NamedTuple):
 def evaluate_wait(
     targets: Sequence[str], found: Mapping[str, Thread], known_ids: frozenset[str], after: Mapping[str, int], mode: str
 ) -> WaitEvaluation:
-    """What of the targets has ended that was not reported before. `known`: those that were there when the wait began;
-    one of them that is gone is a lost source, never an end."""
+    """Return which targets have ended since they were last reported.
+
+    `known_ids`: targets that existed when the wait began. If one of them is gone, the source is lost, which is not an
+    end."""
     states, done = list[AgentState](), 0
     for each in targets:
         thread = found.get(each)
@@ -310,11 +320,11 @@ def evaluate_wait(
 
 
 def is_final(thread: Thread) -> bool:
-    """Whether nobody waits for it."""
+    """Return whether there is nothing left to wait for."""
     return thread.agent_status in FINAL_STATUSES
 
 
 def active_flags(thread: Thread, tree: Sequence[Thread]) -> list[ThreadFlag]:
-    """What a thread waits for: also the approvals of those below it."""
+    """Return what a thread is waiting for, approvals of its descendants included."""
     child = any(is_below(each.path, thread.path) and "waiting_on_approval" in each.flags for each in tree)
     return [*thread.active_flags, "waiting_on_child_approval"] if child else thread.active_flags

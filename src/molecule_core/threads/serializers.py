@@ -1,4 +1,4 @@
-"""How threads are shown: the same in answers, lists and events, since all is made of their rows and logs."""
+"""Renders threads, entries and mail from their rows alone, so responses, lists and events are the same."""
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +10,7 @@ from molecule_core.wire.schemas.threads import BaseInstructionsItem, MailItem, T
 
 
 def thread_item(thread: Thread, flags: list[ThreadFlag], *, tree_tokens: int | None = None) -> ThreadItem:
-    """A thread as clients read it."""
+    """Render a thread for clients."""
     base = thread.base_ref
     return ThreadItem(
         thread_id=thread.thread_id,
@@ -52,7 +52,7 @@ def thread_item(thread: Thread, flags: list[ThreadFlag], *, tree_tokens: int | N
 
 
 def entry_item(entry_row: LogEntryRow, text: str | None = None) -> EntryItem:
-    """A line of a log as clients read it. `text`: of base instructions, which the log itself does not hold."""
+    """Render a log entry for clients. `text`: of base instructions, which the log itself does not hold."""
     body = Raw(entry_row.body.encode())
     if text is not None:
         body = Raw(msgspec.json.encode({**msgspec.json.decode(entry_row.body), "text": text}))
@@ -67,7 +67,7 @@ def entry_item(entry_row: LogEntryRow, text: str | None = None) -> EntryItem:
 
 
 def mail_item(mail: Mail) -> MailItem:
-    """A letter with its receipt."""
+    """Render mail with its delivery state."""
     return MailItem(
         mail_id=mail.mail_id,
         mail_type=mail.mail_type,

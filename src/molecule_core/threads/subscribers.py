@@ -1,7 +1,4 @@
-"""What happens to seats is heard here, in the transaction in which it happens.
-
-Above: hands. Below: acts, steps.
-"""
+"""Subscriber of workspace removals. It runs in the transaction of the event."""
 
 from collections.abc import Generator
 from typing import Any
@@ -15,15 +12,16 @@ from molecule_core.threads.unit_of_work import ThreadUnitOfWork
 
 
 class ThreadSubscriber:
-    """Follows facts of seats."""
+    """Subscriber of workspace events."""
 
     def __init__(self, transitions: ThreadTransitions, limits: Limits) -> None:
         self._transitions = transitions
         self._limits = limits
 
     def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
-        """Seats are removed: their threads are closed, and whoever asked them for something, or waits for them, hears
-        that. Agents of other seats below them go on."""
+        """Close the threads of removed workspaces and notify the threads that requested or wait for their work.
+
+        Agents of other workspaces below them continue."""
         found = yield RequestBatch([ReadQuery("threads_of_seat", {"workspace_id": each}) for each in event.ids])
         threads_to_close = sorted(
             (Thread.from_row(row) for rows in found for row in rows), key=lambda each: each.created_at

@@ -1,7 +1,4 @@
-"""What happens when turns end, threads close and letters come: the same, whoever causes it.
-
-Above: the hands of this slice. Below: steps, rules.
-"""
+"""Transitions of threads, independent of who causes them: turns end, threads close, mail is sent."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, Literal
@@ -25,15 +22,15 @@ from molecule_core.wire.schemas.thread_log import (
 )
 
 _TURN_ENDED = "the turn has ended"
-"""Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
+"""Also the reason for a wait that began outside of turns: a turn of its thread ended since, and none is running."""
 _OUTCOME_UNKNOWN = "The outcome is not known: the turn ended before the tool had answered."
 
 
 class ThreadTransitions:
-    """Ends turns, closes threads, delivers letters."""
+    """Transitions that end turns, close threads and deliver mail."""
 
     def __init__(self, ids: IdGenerator, meter: ThreadMeter) -> None:
-        """`meter`: counts what the changes do that these acts are part of."""
+        """Initialize with `meter`, which counts the effects of the units of work that use these transitions."""
         self._ids = ids
         self.meter = meter
 
@@ -48,7 +45,7 @@ class ThreadTransitions:
         key: str | None = None,
         requester_id: str | None = None,
     ) -> ThreadTurn:
-        """A turn is accepted."""
+        """Accept a turn."""
         turn = ThreadTurn(
             turn_id=self._ids.new(),
             thread_id=thread_id,
@@ -75,7 +72,7 @@ class ThreadTransitions:
         key: str,
         wakes: bool,
     ) -> Generator[StepRequest, Any, Mail]:
-        """A letter is accepted. Its receiver takes part in the change already."""
+        """Accept mail. Its receiver must be attached already."""
         mail = Mail(
             mail_id=self._ids.new(),
             receiver_id=receiver.thread_id,
@@ -95,13 +92,13 @@ class ThreadTransitions:
     def wake_if_idle(
         self, uow: ThreadUnitOfWork, thread_id: str, trigger: TurnTrigger = "mail", requester_id: str | None = None
     ) -> ThreadTurn | None:
-        """An idle thread gets a turn in which it reads its letters; one with a turn to come reads them there."""
+        """Accept a turn of an idle thread, in which it reads its mail. A queued turn will read the mail anyway."""
         thread = uow.get(thread_id)
         if thread.open or thread.closed:
             return None
         return self.accept_turn(uow, thread_id, [], trigger=trigger, author=SERVER_AUTHOR, requester_id=requester_id)
 
-    # -- ends ----------------------------------------------------------------------------------------------------------
+    # -- ends of turns -------------------------------------------------------------------------------------------------
 
     def end_turn(
         self,
@@ -115,10 +112,11 @@ class ThreadTransitions:
         seen: int | None = None,
         allow_next_turn: bool = True,
     ) -> Generator[StepRequest, Any, None]:
-        """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
-        meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown. Not
-        `goes_on`: it gets none; once no turn is left, who asked by a letter that was not shown hears of that too."""
-        if uow.get(thread_id).active_flags:  # nothing is waited for any more, which those above it are told
+        """End a turn: close its open calls, notify its requesters once, and accept a turn for unread input.
+
+        `seen`: the last ordinal that the model has seen. Without `allow_next_turn` no further turn is accepted; once no
+        turn is left, the authors of unread mail that asked for work are notified too."""
+        if uow.get(thread_id).active_flags:  # its waits end, which changes the flags of its ancestors
             yield from self._attach_tree(uow, thread_id)
         turn = yield from load_turn(turn_id)
         requester_ids = [] if turn is None or turn.requester_id is None else [turn.requester_id]
@@ -130,20 +128,19 @@ class ThreadTransitions:
                 requester_ids += (
                     [mail.author_id] if mail.wakes and mail.author_id and mail.mail_type != "FINAL_ANSWER" else []
                 )
-        if uow.get(thread_id).turn_id in (None, turn_id):  # no turn is left that may ask for what is waited for
+        if uow.get(thread_id).turn_id in (None, turn_id):  # no turn is left that could ask for the wait
             yield from self._interrupt_stray_waits(uow, thread_id, _TURN_ENDED)
         uow.end_turn(thread_id, log.TurnEndedEntry(turn_id, status, error, final))
         if not allow_next_turn and not uow.get(thread_id).open:  # control: stopped-reader-told
             requester_ids += yield from self._fail_unread_mail(uow, thread_id)
         for each in dict.fromkeys(requester_ids):
-            if allow_next_turn or each != thread_id:  # an end that it was told itself would wake it
+            if allow_next_turn or each != thread_id:  # notifying the thread itself would wake it
                 yield from self._notify_requester(uow, thread_id, turn_id, each, rules.final_text(status, final, error))
         if allow_next_turn:
             yield from self._accept_next_turn(uow, thread_id, status, seen)
 
     def _fail_unread_mail(self, uow: ThreadUnitOfWork, thread_id: str) -> Generator[StepRequest, Any, list[str]]:
-        """Letters that ask for work which nobody will do have failed; who wrote them, without those whom this change
-        has told of an end already."""
+        """Fail unread mail that asked for work; return its authors, except those that this command notified already."""
         requester_ids = list[str]()
         waiting = yield ReadQuery("thread_mail_waiting", {"receiver_id": thread_id})
         for mail in map(Mail.from_row, waiting):
@@ -156,7 +153,7 @@ class ThreadTransitions:
     def _close_open_calls(
         self, uow: ThreadUnitOfWork, thread_id: str, turn_id: str
     ) -> Generator[StepRequest, Any, None]:
-        """Calls without an output, and waits, are over."""
+        """Close tool calls without an output, and pending waits, of a turn."""
         open_call_ids = yield from load_open_calls(thread_id, turn_id)
         for call_id in open_call_ids.elements():
             uow.append_entry(thread_id, log.ToolOutputEntry(call_id, _OUTCOME_UNKNOWN, is_error=True), turn_id=turn_id)
@@ -173,14 +170,14 @@ class ThreadTransitions:
     def _interrupt_wait(
         self, uow: ThreadUnitOfWork, thread_id: str, wait: log.CollabCallEntry, turn_id: str | None, reason: str
     ) -> None:
-        """A wait is over, whatever it waits for."""
+        """Interrupt a wait."""
         interrupted = msgspec.structs.replace(wait, status="interrupted", reason=reason)
         uow.append_entry(thread_id, interrupted, turn_id=turn_id, key=f"end:{wait.call_id}")
 
     def _interrupt_stray_waits(
         self, uow: ThreadUnitOfWork, thread_id: str, reason: str
     ) -> Generator[StepRequest, Any, None]:
-        """Waits that began outside of all turns are over: no turn's end is theirs, and nobody may ask for them."""
+        """Interrupt waits that began outside of turns: no end of a turn closes them."""
         for call_id in uow.get(thread_id).wait_call_ids:
             rows = yield ReadQuery("thread_entry_by_key", {"thread_id": thread_id, "key": f"begin:{call_id}"})
             entry_row = LogEntryRow(*rows[0])
@@ -191,7 +188,7 @@ class ThreadTransitions:
     def _notify_requester(
         self, uow: ThreadUnitOfWork, thread_id: str, turn_id: str, requester_id: str, text: str
     ) -> Generator[StepRequest, Any, None]:
-        """Who asked for a turn gets its end, by its policy."""
+        """Send the end of a turn to its requester, and wake it by the thread's policy."""
         requester = yield from self._attach_if_found(uow, requester_id)
         if requester is None:
             return
@@ -199,7 +196,7 @@ class ThreadTransitions:
         turn_rows = yield ReadQuery("thread_turns_asked", {"requester_id": requester.thread_id})
         others = sum(not uow.has_ended_turn(row[0]) for row in turn_rows)
         digests = len((yield ReadQuery("thread_digests_waiting", {"receiver_id": requester.thread_id})))
-        # One change may end several agents: those that it has ended before count as the store will say.
+        # One command may end several agents: count the ends before this one as the store will.
         final_mail = [mail for mail in uow.posted_mail(requester.thread_id) if mail.mail_type == "FINAL_ANSWER"]
         digests += sum(
             mail.author_id is not None and uow.get(mail.author_id).wake_policy == "digest" for mail in final_mail
@@ -226,8 +223,9 @@ class ThreadTransitions:
             self.wake_if_idle(uow, thread_id)
 
     def _has_answering_turn(self, thread: Thread) -> Generator[StepRequest, Any, bool]:
-        """Whether a turn to come answers what was said: not if all that wait sum up. (One that this change has brought,
-        which the store does not know yet, answers.)"""
+        """Return whether a queued turn will answer the input; a compaction does not.
+
+        A turn accepted by this command, which the store does not know yet, will."""
         for each in thread.queued_turn_ids:
             turn = yield from load_turn(each)
             if turn is None or rules.answers_input(turn.trigger):
@@ -248,13 +246,14 @@ class ThreadTransitions:
             uow.attach(row)
         return uow.get(thread_id)
 
-    # -- stopping ------------------------------------------------------------------------------------------------------
+    # -- interrupting and closing --------------------------------------------------------------------------------------
 
     def interrupt_turns(
         self, uow: ThreadUnitOfWork, thread_id: str, *, include_queued: bool = False
     ) -> Generator[StepRequest, Any, bool]:
-        """The turn that runs ends, at once; if none runs, or `all_of_it`, those that wait too. Whether there was
-        anything to end."""
+        """Interrupt the running turn, or the queued ones if none is running or with `include_queued`.
+
+        Returns whether there was a turn."""
         thread = uow.get(thread_id)
         running, queued = thread.turn_id, thread.queued_turn_ids
         if running is not None:
@@ -267,7 +266,7 @@ class ThreadTransitions:
     def close_thread(
         self, uow: ThreadUnitOfWork, thread_id: str, by: Author, descendants: DescendantsAction
     ) -> Generator[StepRequest, Any, None]:
-        """The thread takes nothing more."""
+        """Close a thread."""
         if uow.get(thread_id).closed:
             return
         yield from self._interrupt_stray_waits(uow, thread_id, "the thread was closed")
@@ -282,8 +281,9 @@ class ThreadTransitions:
         by: Author,
         descendants: DescendantsAction,
     ) -> Generator[StepRequest, Any, None]:
-        """A thread is interrupted or closed, perhaps with those below. Who is at work and is stopped with others does
-        not begin again because these have ended."""
+        """Interrupt or close a thread, perhaps with its descendants.
+
+        Agents at work that are stopped together are not woken by each other's ends."""
         path = uow.get(thread_id).path
         tree = yield from self._attach_tree(uow, thread_id)
         below = [each for each in tree if rules.is_below(each.path, path)] if descendants != "detach" else []

@@ -1,7 +1,4 @@
-"""Steps without decisions: what is written and told when lines are added to logs. One change may touch several threads.
-
-Above: the hands of this slice. Below: fold, items, rules.
-"""
+"""Turns new log entries into rows, writes and events, for one or more threads. Contains no decisions."""
 
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -55,7 +52,7 @@ ENDED_TURN_STATUSES = ("completed", "failed", "interrupted")
 def input_entry(
     text_input: TextInput, by: Author, recipient: str, mail_id: str
 ) -> log.UserMessageEntry | log.PeerMessageEntry:
-    """Input as it stands in the log: the user's words, or those of another agent that were passed on."""
+    """Return the log entry of input: the user's message, or a forwarded one of another agent."""
     if text_input.peer is None:
         return log.UserMessageEntry(text_input.text, by)
     return log.PeerMessageEntry(
@@ -69,19 +66,19 @@ def input_entry(
 
 
 def load_thread(thread_id: str) -> Generator[StepRequest, Any, Thread | None]:
-    """A thread as it stands."""
+    """Read a thread, or None."""
     rows = yield ReadQuery("thread", {"thread_id": thread_id})
     return Thread.from_row(rows[0]) if rows else None
 
 
 def load_turn(turn_id: str) -> Generator[StepRequest, Any, ThreadTurn | None]:
-    """A turn as it stands."""
+    """Read a turn, or None."""
     rows = yield ReadQuery("thread_turn", {"turn_id": turn_id})
     return ThreadTurn.from_row(rows[0]) if rows else None
 
 
 def load_open_calls(thread_id: str, turn_id: str) -> Generator[StepRequest, Any, Counter[str]]:
-    """The calls of tools of a turn that have no output yet, by their names."""
+    """Return the ids of a turn's tool calls that have no output yet, with their numbers."""
     open_call_ids = Counter[str]()
     for row in (yield ReadQuery("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})):
         each = log.decode_entry(row[1])
@@ -93,22 +90,22 @@ def load_open_calls(thread_id: str, turn_id: str) -> Generator[StepRequest, Any,
 
 
 def load_tree_tokens(thread: Thread) -> Generator[StepRequest, Any, int]:
-    """What a tree has cost."""
+    """Return the tokens that a tree has used."""
     return int((yield ReadQuery("thread_tree_tokens", {"root_id": thread.root_id}))[0][0])
 
 
 def load_tree_usage(root_id: str, workspace_id: str, since: int) -> Generator[StepRequest, Any, TreeUsage]:
-    """What a tree and a workspace use of their limits. Counted, not kept: so a slot cannot leak."""
+    """Return the use of the limits by a tree and a workspace. It is counted each time, so a slot cannot leak."""
     live, lifetime, tokens = (yield ReadQuery("thread_room", {"root_id": root_id}))[0]
     recent_spawns = (yield ReadQuery("thread_spawns_since", {"workspace_id": workspace_id, "since": since}))[0][0]
     return TreeUsage(int(live), int(lifetime), int(tokens), int(recent_spawns))
 
 
 class ThreadUnitOfWork:
-    """What one command does to threads: their rows as they will be, lines of logs, and what is told of it."""
+    """Changes of one command to threads: new rows, log entries and events."""
 
     def __init__(self, now: int, limits: Limits, meter: ThreadMeter | None = None) -> None:
-        """`meter` counts it, once it is on disk."""
+        """Initialize with `meter`, which counts the changes after the commit."""
         self.now = now
         self._meter = meter
         self._tally = Counter[tuple[str, ...]]()
@@ -125,34 +122,34 @@ class ThreadUnitOfWork:
         self._stopped_thread_ids = set[str]()
 
     def attach(self, thread: Thread) -> Thread:
-        """A thread takes part; as this change has made it, if it does already."""
+        """Attach a thread; return its changed row if it is attached already."""
         return self._rows.setdefault(thread.thread_id, thread)
 
     def get(self, thread_id: str) -> Thread:
-        """How a thread of this change stands now."""
+        """Return the current row of an attached thread."""
         return self._rows[thread_id]
 
     def is_attached(self, thread_id: str) -> bool:
-        """Whether a thread takes part."""
+        """Return whether a thread is attached."""
         return thread_id in self._rows
 
     def mark_stopped(self, *thread_ids: str) -> None:
-        """These threads were at work and are stopped together: what ends among them wakes none of them."""
+        """Mark threads that were at work and are stopped together: ends among them wake none of them."""
         self._stopped_thread_ids.update(thread_ids)
 
     def is_stopped(self, thread_id: str) -> bool:
-        """Whether a thread is stopped together with others."""
+        """Return whether a thread is stopped together with others."""
         return thread_id in self._stopped_thread_ids
 
     def attach_tree(self, threads: Sequence[Thread]) -> None:
-        """The tree, for who waits for approvals of those below it."""
+        """Attach a tree, whose flags show approvals of descendants."""
         for each in threads:
             self._trees[each.root_id] = threads
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 
     def create_thread(self, entry: log.ThreadCreatedEntry) -> Thread:
-        """A new thread. It is told of with `announce`, before anything else of it."""
+        """Create a thread. `emit_started` must follow; its event comes before all others of the thread."""
         thread = fold.fold_created(entry, self.now)
         self._rows[thread.thread_id] = thread
         self._new.add(thread.thread_id)
@@ -161,7 +158,7 @@ class ThreadUnitOfWork:
         return thread
 
     def emit_started(self, thread_id: str) -> None:
-        """The new thread is told of as a whole, and then line by line."""
+        """Emit the start of a new thread, then the events of its entries."""
         thread = self._rows[thread_id]
         waiting = self._unannounced.pop(thread_id)
         self._emit("THREAD_STARTED", thread, thread_item(thread, thread.active_flags))
@@ -170,7 +167,7 @@ class ThreadUnitOfWork:
     def append_entry(
         self, thread_id: str, entry: ThreadEntry, *, turn_id: str | None = None, key: str | None = None
     ) -> int:
-        """A line is added; its ordinal."""
+        """Append an entry and return its ordinal."""
         before = self._rows[thread_id]
         after = self._rows[thread_id] = fold.fold_entry(before, entry, self.now)
         turn_id = entry.turn_id if isinstance(entry, _TURN_ENTRIES) else turn_id
@@ -193,7 +190,7 @@ class ThreadUnitOfWork:
         return after.last_ordinal
 
     def set_base(self, thread_id: str, base: BaseInstructions, version: int) -> None:
-        """Base instructions are put into force, and written down for good."""
+        """Store base instructions for good and activate them."""
         entry = base.to_entry(thread_id, version)
         self.write(
             "insert_thread_base",
@@ -209,11 +206,11 @@ class ThreadUnitOfWork:
         self.append_entry(thread_id, replace(entry, text=""))
 
     def update_lease(self, thread_id: str, **lease: Any) -> None:
-        """Who may write to it changes."""
+        """Change the engine's lease of a thread."""
         self._rows[thread_id] = replace(self._rows[thread_id], **lease)
 
     def add_metrics(self, tally: MetricIncrements) -> None:
-        """So much is counted of it."""
+        """Add increments of metrics."""
         self._tally.update(tally)
 
     def _write_entry(self, thread: Thread, entry: ThreadEntry, turn_id: str | None, key: str | None) -> None:
@@ -222,8 +219,8 @@ class ThreadUnitOfWork:
         self.write("insert_thread_entry", {**entry_row._asdict(), "key": key})
         is_small = len(body) <= self._limits.thread_event_bytes
         shown = Raw(body.encode()) if is_small else None
-        news = ThreadItemPayload(thread.thread_id, thread.root_id, entry_row.ordinal, kind, turn_id, shown)
-        self._emit("THREAD_ITEM", thread, news, rev=entry_row.ordinal)
+        payload = ThreadItemPayload(thread.thread_id, thread.root_id, entry_row.ordinal, kind, turn_id, shown)
+        self._emit("THREAD_ITEM", thread, payload, rev=entry_row.ordinal)
 
     def _emit_turn_event(self, thread: Thread, entry: ThreadEntry) -> None:
         ids = (thread.thread_id, thread.root_id)
@@ -239,7 +236,7 @@ class ThreadUnitOfWork:
                 pass
 
     def _schedule_wait_timer(self, thread: Thread, wait: log.CollabCallEntry) -> None:
-        """A wait that begins has an end at its deadline, also if nobody asks for it again."""
+        """Set the timer that ends a pending wait at its deadline even if it is not polled; cancel it with the wait."""
         key = wait_timer_key(thread, wait.call_id)
         if wait.status != "inProgress":
             self._writes.append(cancel_timer(WAIT_TIMER, key))
@@ -264,7 +261,7 @@ class ThreadUnitOfWork:
     # -- turns and mail ------------------------------------------------------------------------------------------------
 
     def accept_turn(self, thread_id: str, turn: ThreadTurn) -> None:
-        """A turn will be run."""
+        """Accept a turn."""
         self.write("insert_thread_turn", turn)
         entry = log.TurnAcceptedEntry(
             turn_id=turn.turn_id,
@@ -277,18 +274,18 @@ class ThreadUnitOfWork:
         self.append_entry(thread_id, entry)
 
     def end_turn(self, thread_id: str, entry: log.TurnEndedEntry) -> None:
-        """A turn is over."""
+        """End a turn."""
         turn_update = {"turn_id": entry.turn_id, "status": entry.status, "ended_at": self.now}
         self.write("save_thread_turn", turn_update)
         self._ended_turn_ids.add(entry.turn_id)
         self.append_entry(thread_id, entry)
 
     def has_ended_turn(self, turn_id: str) -> bool:
-        """Whether a turn is over by this change: the store does not know it yet."""
+        """Return whether this command has ended a turn, which the store does not know yet."""
         return turn_id in self._ended_turn_ids
 
     def post_mail(self, mail: Mail) -> Generator[StepRequest, Any, Mail]:
-        """A letter is accepted, behind all that the receiver has got before."""
+        """Append mail to the receiver's inbox."""
         posted = self._posted_mail.setdefault(mail.receiver_id, [])
         last = posted[-1].seq if posted else None
         if last is None:
@@ -300,11 +297,11 @@ class ThreadUnitOfWork:
         return sent
 
     def posted_mail(self, thread_id: str) -> list[Mail]:
-        """The letters to a thread that this change has brought: the store does not know them yet."""
+        """Return mail to a thread that this command has posted, which the store does not know yet."""
         return self._posted_mail.get(thread_id, [])
 
     def set_mail_state(self, mail: Mail, state: str, turn_id: str | None) -> None:
-        """A letter stands otherwise."""
+        """Change the delivery state of mail."""
         updated = replace(mail, state=state, turn_id=turn_id)
         self.write("save_thread_mail", {"mail_id": mail.mail_id, "state": state, "turn_id": turn_id})
         self._emit_mail_state(updated)
@@ -324,14 +321,14 @@ class ThreadUnitOfWork:
                 )
                 self._emit("THREAD_MAIL", self._rows[each], payload)
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- result --------------------------------------------------------------------------------------------------------
 
     def write(self, name: str, params: Params) -> None:
-        """And this."""
+        """Add a statement."""
         self._writes.append((name, params))
 
     def to_write_set(self, result: T, *, error: Exception | None = None) -> WriteSet[T]:
-        """All of it, as a command."""
+        """Return everything as the write set of a command."""
         for thread_id, row in self._rows.items():
             saved = replace(row, revision=row.revision + 1)
             name = "insert_thread" if thread_id in self._new else "save_thread"
@@ -344,7 +341,7 @@ class ThreadUnitOfWork:
         return WriteSet(result, self._writes, self._events, tuple(self._notify), after_commit, error)
 
     def to_write_set_of_thread(self, thread_id: str) -> WriteSet[Thread]:
-        """All of it; the answer is how a thread stands then."""
+        """Return everything as a write set whose result is a thread."""
         write_set = self.to_write_set(None)
         return WriteSet(
             self._rows[thread_id], write_set.writes, write_set.events, write_set.notify, write_set.after_commit

@@ -1,9 +1,7 @@
-"""How an agent waits for others: subscribe first, then read how they stand, then sleep.
+"""Waits of agents for each other: register, then read the current state, then sleep.
 
-A wait is two lines in the log of who waits, and a deadline in the first of them; so it outlives a request, a
-connection and a server. While one server lives, its time is measured by the clock that nobody sets.
-
-Above: the edges. Below: calling, rules; the wake-ups of the store.
+A wait is two entries in the caller's log, and the first contains its deadline, so it survives requests, connections and
+servers. While a server runs, it measures the wait by the monotonic clock.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -28,20 +26,22 @@ from molecule_core.threads.unit_of_work import ThreadUnitOfWork
 from molecule_core.wire.schemas.thread_log import AgentState, CollabCallEntry, decode_entry
 from molecule_core.wire.schemas.threads import AgentCallBody, AgentCallResponse
 
-# So many waits at once are measured; one that is not asked for again is forgotten once it is over.
+# Bound on the waits that are timed; an abandoned one is dropped once it is over.
 _MAX_TIMED_WAITS = 10_000
-# The two clocks count in different units: by less than so many seconds they do not differ.
+# Differences below this are rounding: the two clocks have different units.
 _CLOCK_TOLERANCE_SECONDS = 0.001
-# Where processes share the store, the timer of a wait may ring by the wall clock of one that does not measure it. Such
-# clocks differ by less where anybody looks after them, and who is away for long loses nothing by a minute.
+# Where processes share the store, the timer may fire by the wall clock of one that does not time the wait. Clocks
+# differ by less than this where they are synchronised, and a minute costs an absent caller nothing.
 _GRACE_SECONDS = 60.0
 _USER_INPUT = "there is new input from the user"
 _TURN_ENDED = "the turn has ended"
-"""Of a wait that no turn's end has ended: those of earlier versions left open what began outside of them."""
+"""The reason for a wait that no turn's end has closed. Earlier versions left waits open that began outside of turns."""
 
 
 class PendingWait(NamedTuple):
-    """A wait that goes on, and since which ordinal; `due`: when it is over by the monotonic clock, if it begins now."""
+    """A pending wait, and the ordinal since which new input ends it.
+
+    `ends_at`: its end by the monotonic clock, if it begins now."""
 
     call: CollabCallEntry
     since: int
@@ -49,7 +49,7 @@ class PendingWait(NamedTuple):
 
 
 class AgentWaits:
-    """Lets agents wait for each other."""
+    """Waits of agents for each other."""
 
     def __init__(
         self, store: Store, calls: CollabCalls, reader: ThreadReader, wakeups: Notifier, *, clock: Clock, limits: Limits
@@ -61,13 +61,15 @@ class AgentWaits:
         self._clock = clock
         self._limits = limits
         self._ends_at: dict[tuple[str, str], float] = {}
-        """When waits are over that this process knows of, by the monotonic clock."""
+        """Ends of the waits that this process times, by the monotonic clock."""
         self.timers = {WAIT_TIMER: self.on_due}
-        """Who is to be called by which timers."""
+        """Timer handlers by kind."""
 
     async def wait_for_agents(self, thread: Thread, request: AgentCallBody) -> AgentCallResponse:
-        """How the call stands when it has ended, or after as long as a request is held at most: then it is asked again
-        with the same call_id. Raises InvalidField, NoSuchAgent, MayNotTalk, StaleGeneration, SourceLost."""
+        """Wait for agents; return the ended call, or the pending one once a request has been held for the longest time.
+
+        The caller then repeats the request with the same call_id. Raises InvalidField, AgentNotFound,
+        CommunicationDenied, StaleGeneration, WaitTargetGone."""
         pending = await self._begin_wait(thread, request)
         crash_points.mark_reached("wait.begun")
         call = pending.call
@@ -90,13 +92,15 @@ class AgentWaits:
         )
 
     def _start_timing(self, thread: Thread, pending: PendingWait, request: AgentCallBody) -> None:
-        """Measures from now on. Of one that began elsewhere, only its deadline is known, and that by a clock that may
-        have been set since: it never lasts longer than was asked for."""
+        """Time a wait from now on.
+
+        Of a wait that began elsewhere, only the deadline is known, by a wall clock that may have been set since. So it
+        lasts at most as long as its timeout."""
         call, now = pending.call, self._clock.monotonic()
         key = (thread.thread_id, call.call_id)
         if key in self._ends_at:
             return
-        if len(self._ends_at) >= _MAX_TIMED_WAITS:  # of those that nobody asks for any more
+        if len(self._ends_at) >= _MAX_TIMED_WAITS:  # drop the ends of abandoned waits
             self._ends_at = {each: due for each, due in self._ends_at.items() if due > now}
         if pending.ends_at is not None:
             self._ends_at[key] = pending.ends_at
@@ -108,14 +112,14 @@ class AgentWaits:
         self._ends_at[key] = now + (left if timeout is None else min(left, timeout.seconds))
 
     def _seconds_left(self, thread: Thread, call: CollabCallEntry) -> float:
-        """Seconds until a wait is over whose time is kept; none for one that has ended meanwhile."""
+        """Return the seconds until a timed wait is over; 0 for one that has ended meanwhile."""
         now = self._clock.monotonic()
         return self._ends_at.get((thread.thread_id, call.call_id), now) - now
 
-    # -- its begin -----------------------------------------------------------------------------------------------------
+    # -- begin ---------------------------------------------------------------------------------------------------------
 
     async def _begin_wait(self, thread: Thread, request: AgentCallBody) -> PendingWait:
-        """The wait as it is in the log; what is asked again is not begun again."""
+        """Begin a wait, or return the one in the log."""
 
         def decide() -> CommandSteps[PendingWait]:
             uow, row = yield from self._calls.load_caller(thread, request)
@@ -136,7 +140,7 @@ class AgentWaits:
         return await self._store.run(Command(thread.org_id, (), decide, exclusive=True))
 
     def _build_wait(self, row: Thread, request: AgentCallBody) -> Generator[StepRequest, Any, CollabCallEntry]:
-        """What is waited for, and how long."""
+        """Build the begin entry: targets and deadline."""
         names = list(dict.fromkeys([*(request.targets or ()), *([request.target] if request.target else ())]))
         if not names:
             raise InvalidField(reason="targets is empty; name the agents to wait for")
@@ -176,10 +180,10 @@ class AgentWaits:
         uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
         return uow.to_write_set(PendingWait(ended, row.last_ordinal), error=error)
 
-    # -- while it lasts ------------------------------------------------------------------------------------------------
+    # -- polling -------------------------------------------------------------------------------------------------------
 
     async def _poll_wait(self, thread: Thread, pending: PendingWait) -> Poll[bool]:
-        """Whether it is over."""
+        """Return whether the wait is over."""
         call = pending.call
         rows = {
             each.thread_id: each
@@ -198,13 +202,15 @@ class AgentWaits:
             return Poll(result=True)
         return Poll(None, next_poll_in=max(0.0, self._seconds_left(thread, call)))
 
-    # -- its end -------------------------------------------------------------------------------------------------------
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     async def _end_wait(
         self, thread: Thread, request: AgentCallBody, *, is_late: bool, is_requested: bool = True
     ) -> CollabCallEntry:
-        """Its end, from how all of them stand in this moment; or its begin, if it goes on after all. Not `is_asked`: by
-        its timer. Nobody reads it then, so the ends that it tells are not told by it, until somebody does."""
+        """End a wait by the current states of its targets; return the pending call if it is not over after all.
+
+        Without `is_requested` (its timer fired), its caller does not read the end, so the ends in it count as unread
+        until it does."""
 
         def decide() -> CommandSteps[CollabCallEntry]:
             uow, row = yield from self._calls.load_caller(thread, request)
@@ -251,8 +257,9 @@ class AgentWaits:
         return await self._store.run(Command(thread.org_id, (), decide, exclusive=True))
 
     async def on_due(self, key: str) -> None:
-        """The time of a wait is over, and perhaps nobody asks for it any more: it gets its end. One whose time is kept
-        by another clock, here or in another process, is looked at again when that is over."""
+        """End a wait whose timer fired; the caller may have abandoned it.
+
+        If this or another process still times it by another clock, check again when that time is over."""
         org_id, thread_id, call_id = key.split("/", 2)
         thread = await self._reader.find_thread(thread_id)
         left = 0.0 if thread is None else await self._timed_seconds_left(thread, call_id)
@@ -265,7 +272,7 @@ class AgentWaits:
         return None
 
     async def _timed_seconds_left(self, thread: Thread, call_id: str) -> float:
-        """Seconds until a wait is not left to who measures it any more."""
+        """Return the seconds until the timer may end a wait that is timed here or elsewhere."""
         due = self._ends_at.get((thread.thread_id, call_id))
         if due is not None:
             return due - self._clock.monotonic()
@@ -285,7 +292,7 @@ class AgentWaits:
         is_late: bool,
         reason: str | None,
     ) -> CollabCallEntry:
-        """The second line: how each target stands. `why`: it was interrupted."""
+        """Build the end entry with the state of each target. `reason`: why it was interrupted."""
         by_id = {each.thread_id: each for each in ended}
         open_outcome = "timed_out" if is_late and reason is None else None
         agents = [
@@ -303,7 +310,7 @@ class AgentWaits:
     def _read_end(
         self, uow: ThreadUnitOfWork, row: Thread, ended: CollabCallEntry, result: T
     ) -> Generator[StepRequest, Any, WriteSet[T]]:
-        """The answer to who reads an end. What its timer has written in it is told now, unless it was told since."""
+        """Return the end to its reader, and mark ends that its timer left unread as reported."""
         if ended.unread is None:
             return WriteSet(result)
         known = {each[0]: each[1] for each in (yield ReadQuery("thread_reports", {"thread_id": row.thread_id}))}
@@ -318,8 +325,9 @@ class AgentWaits:
     def _mark_ends_reported(
         self, uow: ThreadUnitOfWork, row: Thread, rows: Mapping[str, Thread], new_ends: Mapping[str, int]
     ) -> Generator[StepRequest, Any, None]:
-        """Ends that are told here, each by its number, do not come again, neither in a wait nor as mail. A letter of
-        another end than the last one says what nobody was shown: it stays."""
+        """Mark ends, by number, as reported, so that they come again neither in a wait nor as mail.
+
+        Mail about another end than the last one stays, because no reader has seen it."""
         for name, ends in new_ends.items():
             report = {"target_id": name, "ends": ends}
             uow.write("keep_thread_report", {"thread_id": row.thread_id, **report})  # control: thread-report
@@ -334,8 +342,9 @@ class AgentWaits:
     def _wake_by_digests(
         self, uow: ThreadUnitOfWork, row: Thread, reported_ids: frozenset[str]
     ) -> Generator[StepRequest, Any, None]:
-        """The letter that was to wake was said here: the digests that it was to bring wake instead, unless another end
-        is to come that brings them."""
+        """Let the waiting digests wake the thread, because the mail that would have brought them was reported here.
+
+        Not if another end is still to come, which brings them."""
         if (yield ReadQuery("thread_turns_asked", {"requester_id": row.thread_id})):
             return
         for (mail_id,) in (yield ReadQuery("thread_digests_waiting", {"receiver_id": row.thread_id})):
@@ -344,15 +353,15 @@ class AgentWaits:
 
 
 async def is_over_within(
-    wakeups: Notifier, keys: Sequence[str], look: Callable[[], Awaitable[Poll[bool]]], seconds: float
+    wakeups: Notifier, keys: Sequence[str], poll: Callable[[], Awaitable[Poll[bool]]], seconds: float
 ) -> bool:
-    """Whether a wait was over within these seconds. Registers with all keys before the first look."""
-    found: bool | None = await wakeups.wait_until_any(keys, look, seconds)
+    """Return whether a wait was over within `seconds`. Registers all keys before the first poll."""
+    found: bool | None = await wakeups.wait_until_any(keys, poll, seconds)
     return found is not None
 
 
 def _decide_reschedule(key: str, due: int | None) -> CommandSteps[None]:
-    """A timer goes off later, or never."""
+    """Set a timer to a later time, or cancel it."""
     yield from ()
     if due is None:
         return WriteSet(None, [cancel_timer(WAIT_TIMER, key)])
@@ -377,7 +386,7 @@ def _lost_agent(call: CollabCallEntry) -> AgentState | None:
 
 
 def _forgotten_wait(row: Thread, request: AgentCallBody) -> CollabCallEntry:
-    """Retention has taken its begin."""
+    """Return a failed call for a wait whose begin entry retention has deleted."""
     reason = "this wait is not known any more"
     return CollabCallEntry(
         call_id=request.call_id, tool="wait", status="failed", sender_thread_id=row.thread_id, reason=reason

@@ -1,7 +1,6 @@
-"""The hand that changes threads for clients: each verb is one command.
+"""Writes threads for clients: start, fork, input, compact, interrupt, close, resume. Each method is one command.
 
-A command that may reach several trees shares its group with nobody: they are rare, and each decides on what the one
-before has left. Above: the edges. Below: acts, steps, rules.
+Commands that may reach several trees are exclusive: they are rare, and each must see what the previous one committed.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -40,7 +39,7 @@ _NO_LIMIT = (1 << 62) - 1
 
 
 class ThreadWriter:
-    """Starts threads, gives them input, stops, forks, resumes and closes them."""
+    """Writer of threads for clients."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class ThreadWriter:
         self._ids = ids
         self._limits = limits
 
-    # -- starting ------------------------------------------------------------------------------------------------------
+    # -- start and fork ------------------------------------------------------------------------------------------------
 
     async def start(
         self,
@@ -73,8 +72,9 @@ class ThreadWriter:
         texts: Sequence[TextInput] = (),
         key: str | None = None,
     ) -> Thread:
-        """A new root thread of a workspace, and its first turn if there is input. The same under the same key is the
-        first one. Raises WorkspaceRemoved, MessageIdReused."""
+        """Start a root thread of a workspace, with a first turn if there is input.
+
+        The same request under the same key returns the first thread. Raises WorkspaceRemoved, MessageIdReused."""
         base_text = base.text if base.provenance.type == "override" else None
 
         def decide() -> CommandSteps[Thread]:
@@ -112,9 +112,10 @@ class ThreadWriter:
         nickname: str,
         key: str | None,
     ) -> Thread:
-        """A thread that goes on from another one, which it refers to and does not copy: base instructions, model,
-        effort, tools and permissions are the source's there, unless they are overridden. Raises InvalidField,
-        WorkspaceRemoved, MessageIdReused."""
+        """Fork a thread. The fork refers to the source's log and copies nothing.
+
+        Base instructions, model, effort, tools and permissions are the source's at that position, unless overridden.
+        Raises InvalidField, WorkspaceRemoved, MessageIdReused."""
 
         def decide() -> CommandSteps[Thread]:
             self._check_workspace(workspace.id)
@@ -151,7 +152,7 @@ class ThreadWriter:
         return await self._store.run(Command(workspace.org_id, (), decide, exclusive=True))
 
     def _fork_ordinal(self, source: Thread, position: int | None) -> Generator[StepRequest, Any, int]:
-        """Up to where a fork sees its source: not into a turn that runs."""
+        """Return up to which ordinal a fork sees its source; never into a running turn by default."""
         row = yield from load_thread(source.thread_id)
         if row is None:
             raise NotFound(what="thread")
@@ -170,7 +171,7 @@ class ThreadWriter:
         return fold_entries((log.decode_entry(each.body), each.at) for each in entry_rows)
 
     def _root_identity(self, workspace: Workspace, thread_id: str, nickname: str, role: str | None) -> dict[str, Any]:
-        """What every root is."""
+        """Return the fields that all root threads share."""
         return {
             "thread_id": thread_id,
             "org_id": workspace.org_id,
@@ -218,8 +219,10 @@ class ThreadWriter:
         expected: str | None = None,
         key: str | None = None,
     ) -> TurnResponse:
-        """Input joins the turn that runs, if that answers, or gets one of its own. The same under the same key is taken
-        once. Raises NotFound, MessageIdReused, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
+        """Add input to the running turn if that answers input, else queue a turn for it.
+
+        The same input under the same key is accepted once. Raises NotFound, MessageIdReused, ThreadClosedError,
+        NoRunningTurn, TurnMismatch, ThreadLimit."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[TurnResponse]:
             known = yield from self._find_input(row, key, texts)
@@ -263,7 +266,7 @@ class ThreadWriter:
         return result
 
     def _steered_entries(self, row: Thread, key: str, max_count: int) -> Generator[StepRequest, Any, list[LogEntryRow]]:
-        """The lines of an input that has joined a turn, at most so many."""
+        """Return the entries of an input that joined a turn, at most `max_count`."""
         entry_rows = list[LogEntryRow]()
         for number in range(max_count):
             query = {"thread_id": row.thread_id, "key": input_entry_key(key, number)}
@@ -292,7 +295,7 @@ class ThreadWriter:
             raise limit_error(exceeded)
 
     async def compact(self, thread: Thread, by: Author) -> TurnResponse:
-        """A turn in which its engine sums up what was said. Raises NotFound, ThreadClosed, ThreadLimit."""
+        """Queue a turn in which the engine summarizes the log. Raises NotFound, ThreadClosedError, ThreadLimit."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[TurnResponse]:
             self._check_action(row, rules.resolve_input(row, "queue", None, None), None)
@@ -302,10 +305,10 @@ class ThreadWriter:
 
         return await self._run_command(thread, decide)
 
-    # -- stopping and going on -----------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     async def interrupt(self, thread: Thread, by: Author, descendants: DescendantsAction) -> Thread:
-        """The turn that runs ends at once; its engine hears of it with its next call. Raises NotFound."""
+        """Interrupt the running turn; its engine learns of it with its next call. Raises NotFound."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[Thread]:
             yield from self._transitions.stop_tree(uow, row.thread_id, "interrupt", by, descendants)
@@ -314,7 +317,7 @@ class ThreadWriter:
         return await self._run_command(thread, decide)
 
     async def close(self, thread: Thread, by: Author, descendants: DescendantsAction) -> Thread:
-        """It takes nothing more; again changes nothing. Raises NotFound."""
+        """Close a thread; a closed one stays unchanged. Raises NotFound."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[Thread]:
             if row.closed:
@@ -325,7 +328,8 @@ class ThreadWriter:
         return await self._run_command(thread, decide)
 
     async def resume(self, thread: Thread, by: Author, settings: ThreadSettings) -> Thread:
-        """Somebody takes it up again, perhaps with something otherwise, kept as a new version.
+        """Resume a thread, perhaps with other settings, which are stored as new versions.
+
         Raises NotFound, ThreadBusy, WorkspaceRemoved."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[Thread]:
@@ -338,10 +342,10 @@ class ThreadWriter:
 
         return await self._run_command(thread, decide)
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------------
 
     def _check_workspace(self, workspace_id: str) -> None:
-        """A seat that is removed gets no thread, also if its removal was decided just before."""
+        """Raise an error for a removed workspace, even if its removal was committed just before."""
         workspace = self._org.workspace(workspace_id)
         if workspace is None:
             raise NotFound(what="workspace")
@@ -352,11 +356,11 @@ class ThreadWriter:
         return ThreadUnitOfWork(self._clock.now(), self._limits, self._transitions.meter)
 
     async def _run_command(self, thread: Thread, decide: Callable[[ThreadUnitOfWork, Thread], CommandSteps[T]]) -> T:
-        """One command about a thread, as it stands then."""
+        """Run a command on the current row of a thread."""
 
         def command_steps() -> CommandSteps[T]:
             row = yield from load_thread(thread.thread_id)
-            if row is None:  # retention has taken it
+            if row is None:  # deleted by retention
                 raise NotFound(what="thread")
             uow = self._unit_of_work()
             return (yield from decide(uow, uow.attach(row)))
@@ -365,19 +369,19 @@ class ThreadWriter:
 
 
 def input_of_entry(entry_row: LogEntryRow) -> TextInput:
-    """The input that stands in a line of a log."""
+    """Return the input that a log entry holds."""
     entry = log.decode_entry(entry_row.body)
-    assert isinstance(entry, log.UserMessageEntry | log.PeerMessageEntry)  # what input becomes: `said_by`
+    assert isinstance(entry, log.UserMessageEntry | log.PeerMessageEntry)  # `input_entry` makes only these
     return TextInput(entry.text, entry.author if isinstance(entry, log.PeerMessageEntry) else None)
 
 
 def limit_error(exceeded: LimitExceeded) -> ThreadLimit:
-    """The refusal of a limit."""
+    """Return the error for a reached limit."""
     return ThreadLimit(**exceeded._asdict())
 
 
 def resume_thread(uow: ThreadUnitOfWork, row: Thread, by: Author, settings: ThreadSettings) -> None:
-    """A thread is taken up again."""
+    """Append the entries of a resumed thread."""
     uow.append_entry(row.thread_id, log.ThreadResumedEntry(by))
     override_base(uow, row.thread_id, settings, "resume")
     add_layers(uow, row.thread_id, settings, "resume")
@@ -392,7 +396,7 @@ def resume_thread(uow: ThreadUnitOfWork, row: Thread, by: Author, settings: Thre
 
 
 def override_base(uow: ThreadUnitOfWork, thread_id: str, settings: ThreadSettings, verb: str) -> None:
-    """New base instructions, as the next version of the thread's own."""
+    """Set new base instructions as the next version of the thread's own."""
     if settings.base is not None:
         row = uow.get(thread_id)
         version = row.base_version + 1 if row.base_thread == thread_id else 1
@@ -400,7 +404,7 @@ def override_base(uow: ThreadUnitOfWork, thread_id: str, settings: ThreadSetting
 
 
 def add_layers(uow: ThreadUnitOfWork, thread_id: str, settings: ThreadSettings, verb: str) -> None:
-    """New versions of layers."""
+    """Append new versions of layers."""
     if settings.developer is not None:
         version = uow.get(thread_id).developer + 1
         uow.append_entry(

@@ -1,1 +1,1 @@
-"""Reads that cross nouns. Above: the edges. Below: the slices' readers, store, wire, ground."""
+"""Reads that cross nouns. Called by the API; calls the readers of nouns and the store."""

@@ -1,7 +1,4 @@
-"""Delegations below each other as a tree: how long each waited and was worked on, summed up from below.
-
-Above: `api/delegations/delegations.py`. Below: the reader of delegations.
-"""
+"""Trees of delegations, with waiting and working times summed from the leaves up."""
 
 from collections.abc import Sequence
 
@@ -12,14 +9,14 @@ from molecule_core.wire.schemas.delegations import DelegationItem, DelegationTre
 
 
 class DelegationTreeReader:
-    """Makes trees."""
+    """Reader of delegation trees."""
 
     def __init__(self, delegations: DelegationReader, *, clock: Clock) -> None:
         self._delegations = delegations
         self._clock = clock
 
     async def read_tree(self, top: Delegation) -> DelegationTreeNode:
-        """A delegation and all below it. Whoever may see the top may see what became of it further down."""
+        """Return a delegation and all below it. Access to the top includes access to everything below it."""
         rows = [] if top.recorded else await self._delegations.load_tree(top.org_id, top.root_id)
         below: dict[str, list[Delegation]] = {}
         for row in rows:
@@ -28,7 +25,8 @@ class DelegationTreeReader:
         rows_in_tree = _with_descendants(top, below)
         items = {item.delegation_id: item for item in await self._delegations.to_previews(rows_in_tree)}
         now, nodes = self._clock.now(), dict[str, DelegationTreeNode]()
-        for row in reversed(rows_in_tree):  # what stands below another one began behind it
+        for row in reversed(rows_in_tree):
+            # Children begin after their parent, so in reverse order they are built before it.
             children = [nodes[each.id] for each in below.get(row.id, ())]
             nodes[row.id] = _tree_node(row, items[row.id], children, now)
         return nodes[top.id]
@@ -76,7 +74,7 @@ def _tree_node(
 
 
 def _tree_seconds(row: Delegation, now: int) -> TreeDurations:
-    """Until somebody had it in hand it waited; from then on it was worked on."""
+    """Split the time of a delegation into waiting (before it was taken) and working (after)."""
     end = now if row.settled_at is None else row.settled_at
     claimed_at = end if row.taken_at is None else row.taken_at
     return TreeDurations((claimed_at - row.created_at) / SECOND, (end - claimed_at) / SECOND)

@@ -1,6 +1,6 @@
-"""The journal as live channels tell it: facts with their payloads, encoded once however many listen.
+"""Reads journal events for live channels, with payloads encoded once for any number of subscribers.
 
-Above: `api/live/hub.py`. Below: the journal, and the readers of the nouns that facts are about.
+Called by `api/live/hub.py`; calls the journal and the readers of the nouns that events are about.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,21 @@ from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.schemas.events import EVENTS, HeartbeatPayload, TaskUpdatedPayload
 from molecule_core.wire.schemas.live import EventEntity, EventFrame
 
-# Who waits is woken, or looks again by itself where a wake-up may get lost (`limits.look_again_seconds`).
+# 1 h is only an upper bound: a waiter is notified, or polls again where a wake-up may get lost
+# (`limits.look_again_seconds`).
 _MAX_WAIT_SECONDS = 3600.0
-# Progress of which the order is not sure.
+# 30 s: reports may be committed out of order, and clocks of processes differ.
 _REORDER_SECONDS = 30
-# Events that one commit may bring, and then some.
+# Upper bound of the events of one commit, with a margin.
 _MAX_GROUP_EVENTS = 1024
 
 
 class Audience(Struct, frozen=True):
-    """Whose events: all of an organisation, or those about one workspace and, of its peers, what peers may see.
+    """Which events to read: all of an organisation, or those of one workspace and those peers may see of its peers.
 
-    `peers` are their ids, a comma before and behind each; `parent`: the one above it, of which it hears what children
-    may; `trees`: whether it hears what happens elsewhere in trees that begin in it."""
+    `peer_ids`: with a comma before and after each; `parent_id`: the workspace above it, of which children may see some
+    events; `include_subtrees`: include what happens elsewhere in trees that begin in this workspace.
+    """
 
     org_id: str
     workspace_id: str | None = None
@@ -44,14 +46,16 @@ class Audience(Struct, frozen=True):
 
     @property
     def audience_params(self) -> Mapping[str, Any]:
-        """The same as the journal reads it."""
+        """Return the audience as parameters of the journal's queries."""
         tree = subtree_audience(self.workspace_id) if self.workspace_id is not None and self.include_subtrees else ""
         return {"workspace_id": self.workspace_id, "peers": self.peer_ids, "parent": self.parent_id, "tree": tree}
 
 
 class EncodedEvent(Struct, frozen=True):
-    """One event, ready to be sent: `tail` is its frame but for the opening brace and `prev`. `seq` is 0 for a
-    transient event."""
+    """One event, ready to be sent.
+
+    `tail`: its frame without the opening brace and `prev`. `seq` is 0 for a transient event.
+    """
 
     seq: int
     name: str
@@ -61,32 +65,35 @@ class EncodedEvent(Struct, frozen=True):
     payload: bytes
     tail: bytes
     message_row: ActivityPageRow | None = None
-    """The message that it tells of, if one came in."""
+    """The inbound message that the event is about, if any."""
 
     @property
     def tree_root_id(self) -> str:
-        """The other workspace that hears it, if it happened in a tree that begins there."""
+        """Return the other workspace that receives the event because its tree begins there, or an empty string."""
         return self.audience.removeprefix(SUBTREE_PREFIX) if self.audience.startswith(SUBTREE_PREFIX) else ""
 
     def frame(self, prev: int) -> bytes:
-        """The whole frame on a channel whose last event was `prev`."""
+        """Return the whole frame for a channel whose last event was `prev`."""
         return b'{"prev":%d,%s' % (prev, self.tail) if self.seq else b"{" + self.tail
 
     def with_payload(self, payload: bytes) -> "EncodedEvent":
-        """The same event with another payload."""
+        """Return the same event with another payload."""
         return replace(self, payload=payload, tail=self.tail.replace(self.payload, payload, 1))
 
 
 class EventPage(Struct, frozen=True):
-    """Notices in order, and the number up to which nothing is missing between them."""
+    """Events in order, and the number up to which none is missing."""
 
     events: list[EncodedEvent]
     upto: int
 
 
 class ProgressWatermark:
-    """Which progress of work was heard so far. What was said at about the same time may be committed in another order,
-    and other processes have other clocks: so a while is looked at again, and what was heard of it is remembered."""
+    """Position up to which progress reports were read.
+
+    Reports of about the same time may be committed in another order, and other processes have other clocks. So the last
+    30 seconds are read again, and reports that were seen already are skipped.
+    """
 
     def __init__(self, at: int) -> None:
         self._latest = at
@@ -94,11 +101,11 @@ class ProgressWatermark:
 
     @property
     def since(self) -> int:
-        """From where on to look."""
+        """Return the time from which to read."""
         return self._latest - _REORDER_SECONDS * SECOND
 
     def take_unseen(self, reported: list[LatestProgress]) -> list[LatestProgress]:
-        """What of this was not heard before."""
+        """Return the reports that were not seen before, and remember them."""
         found = [each for each in reported if self._seen.get(each.delegation_id) != each.at]
         self._latest = max([self._latest, *(each.at for each in found)])
         self._seen.update({each.delegation_id: each.at for each in found})
@@ -107,7 +114,7 @@ class ProgressWatermark:
 
 
 class Feed:
-    """Reads what happened behind a number."""
+    """Reader of events after a position of the journal."""
 
     def __init__(
         self,
@@ -127,16 +134,16 @@ class Feed:
         self.oldest = self._journal.first_seq
 
     def epoch(self) -> str:
-        """Numbers of another epoch mean nothing here."""
+        """Return the store's epoch. Positions of another epoch are not valid here."""
         return self._store.epoch
 
     @property
     def closing(self) -> bool:
-        """Whether the server is stopping."""
+        """Return whether the server is stopping."""
         return self._wakeups.closing
 
     async def read_after(self, audience: Audience, seq: int, count: int, upto: int | None = None) -> EventPage:
-        """At most `count` notices behind a number; what only some may see, only up to another."""
+        """Return at most `count` events after `seq`; for one workspace, none after `upto`."""
         if audience.workspace_id is None:
             entries = await self._journal.read_after(audience.org_id, seq, count)
             return EventPage(await self._encode_entries(entries), entries[-1].seq if entries else seq)
@@ -149,24 +156,27 @@ class Feed:
         )
 
     async def count_between(self, audience: Audience, seq: int, upto: int) -> int:
-        """How many notices lie behind a number and up to another."""
+        """Count the events after `seq`, up to and including `upto`."""
         if audience.workspace_id is None:
             return upto - seq
         return await self._journal.count_visible(audience.org_id, seq, upto=upto, audiences=audience.audience_params)
 
     async def wait_for_events(self, org_id: str, seq: int, count: int) -> EventPage:
-        """The notices of an organisation behind a number; waits for the first, but never for ever. Ends before a fact
-        that the tree in memory does not know yet, since who may see it is read there."""
+        """Wait for events of an organisation after `seq`, and return them; after an hour, return none.
 
-        async def look() -> Poll[EventPage]:
+        The page ends before the first event that the org cache has not applied yet, since visibility is read from the
+        cache.
+        """
+
+        async def poll() -> Poll[EventPage]:
             entries = self._applied_prefix(await self._journal.read_after(org_id, seq, count))
             return Poll(EventPage(await self._encode_entries(entries), entries[-1].seq) if entries else None)
 
-        found = await self._wakeups.wait_until(org_key(org_id), look, _MAX_WAIT_SECONDS)
+        found = await self._wakeups.wait_until(org_key(org_id), poll, _MAX_WAIT_SECONDS)
         return found or EventPage([], seq)
 
     async def applied_head(self, org_id: str) -> int:
-        """The number up to which the tree in memory knows what the journal tells."""
+        """Return the position up to which the org cache has applied the journal."""
         head = await self.head(org_id)
         first = max(0, head - _MAX_GROUP_EVENTS)
         entries = await self._journal.read_after(org_id, first, _MAX_GROUP_EVENTS)
@@ -174,7 +184,7 @@ class Feed:
         return head if len(applied) == len(entries) else entries[len(applied)].seq - 1
 
     def _applied_prefix(self, entries: list[JournalEntry]) -> list[JournalEntry]:
-        """The facts before the first one that memory lags behind: it is brought up to date right after the commit."""
+        """Return the entries before the first one that the org cache has not applied (it lags behind commits)."""
         for index, entry in enumerate(entries):
             if entry.entity_kind == "workspace":
                 workspace = self._org.workspace(entry.entity_id)
@@ -183,24 +193,24 @@ class Feed:
         return entries
 
     async def wait_for_heartbeat(self, org_id: str, heartbeat_number: int) -> None:
-        """Returns once an agent of an organisation was heard behind a heartbeat, or after a while."""
+        """Wait until an agent of an organisation sends a heartbeat after `heartbeat_number`, or for an hour."""
 
-        async def look() -> Poll[bool]:
+        async def poll() -> Poll[bool]:
             return Poll(True if self._org.workspaces_heard_after(org_id, heartbeat_number) else None)
 
-        await self._wakeups.wait_until(heartbeat_key(org_id), look, _MAX_WAIT_SECONDS)
+        await self._wakeups.wait_until(heartbeat_key(org_id), poll, _MAX_WAIT_SECONDS)
 
     async def wait_for_progress(self, org_id: str, watermark: "ProgressWatermark") -> list[EncodedEvent]:
-        """How far work is, as far as that was not heard before; waits for the first, but never for ever."""
+        """Wait for progress reports that were not seen before, and return them; after an hour, return none."""
 
-        async def look() -> Poll[list[LatestProgress]]:
+        async def poll() -> Poll[list[LatestProgress]]:
             return Poll(watermark.take_unseen(await self._delegations.progress_since(org_id, watermark.since)) or None)
 
-        found = await self._wakeups.wait_until(progress_wake_key(org_id), look, _MAX_WAIT_SECONDS)
+        found = await self._wakeups.wait_until(progress_wake_key(org_id), poll, _MAX_WAIT_SECONDS)
         return [_progress_event(each) for each in found or ()]
 
     async def progress_since(self, org_id: str, since: int) -> list[EncodedEvent]:
-        """How far the work is of which something was said since a time."""
+        """Return the latest progress of all delegations with a report since a time."""
         return [_progress_event(each) for each in await self._delegations.progress_since(org_id, since)]
 
     async def _encode_entries(self, entries: Sequence[JournalEntry]) -> list[EncodedEvent]:
@@ -213,7 +223,7 @@ class Feed:
         ]
 
     def heartbeat_event(self, workspace_id: str, at: int) -> EncodedEvent:
-        """That an agent was heard."""
+        """Return the event of an agent's last heartbeat."""
         heartbeat = self._org.last_heartbeat(workspace_id)
         reported = HeartbeatPayload(
             heartbeat.active_tasks, heartbeat.uptime_seconds, heartbeat.current_task, to_rfc3339(heartbeat.heard_at)
@@ -221,7 +231,7 @@ class Feed:
         return _transient_event("WORKSPACE_HEARTBEAT", workspace_id, reported, at)
 
     def task_event(self, workspace_id: str, at: int) -> EncodedEvent:
-        """What an agent works on."""
+        """Return the event of an agent's current task."""
         heartbeat = self._org.last_heartbeat(workspace_id)
         return _transient_event(
             "TASK_UPDATED", workspace_id, TaskUpdatedPayload(heartbeat.current_task, heartbeat.active_tasks), at

@@ -1,7 +1,7 @@
-"""All that the canvas shows of an organisation, as of one place in its journal.
+"""Reads everything that the canvas shows of an organisation, as of one position of its journal.
 
-The place is read first: what changes while the rest is read is told again by the events behind it, and each of these
-says by its `seq` and its entity's `rev` whether it is in the snapshot already.
+The position is read first. Changes made while the rest is read are repeated by the events after it; by `seq` and the
+entity's `rev` a client sees whether the snapshot contains them already.
 """
 
 import msgspec
@@ -27,7 +27,7 @@ from molecule_core.wire.schemas.live import (
 
 
 class SnapshotReader:
-    """Makes snapshots."""
+    """Reader of snapshots."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SnapshotReader:
         )
 
     async def read_snapshot(self, org_id: str, caller: Caller) -> Snapshot:
-        """An organisation as this caller, who may see all of it, sees it now."""
+        """Return a snapshot of an organisation for a caller who may see all of it."""
         as_of = await self._feed.applied_head(org_id)
         workspaces = list(self._org.workspaces(org_id))
         chats = await self._messages.chat_heads([each.id for each in workspaces], caller.id)
@@ -86,5 +86,5 @@ class SnapshotReader:
 
 
 def snapshot_user(caller: Caller) -> SessionUser:
-    """Who looks, as the page is told."""
+    """Return the caller as the canvas shows it."""
     return SessionUser(caller.id, caller.name, caller.kind.value, caller.role.value)

@@ -1,7 +1,4 @@
-"""What a workspace and its users said, and what it delegated meanwhile, in the order of its log.
-
-Above: `api/delegations/delegations.py`. Below: the readers of messages and of delegations.
-"""
+"""Reads a workspace's chat messages and sent delegations in the order of its log."""
 
 from collections.abc import Sequence
 
@@ -15,16 +12,18 @@ from molecule_core.wire.schemas.delegations import TimelineDelegation, TimelineM
 
 
 class TimelineReader:
-    """Makes pages of it."""
+    """Reader of timeline pages."""
 
     def __init__(self, messages: MessageReader, delegations: DelegationReader) -> None:
         self._messages = messages
         self._delegations = delegations
 
     async def read_page(self, workspace_id: str, before_seq: int | None, count: int) -> TimelinePage:
-        """The newest lines before a number of the log, oldest first. Both kinds have their numbers from one log, so
-        each number is one line; a page ends where the first of the two reads ended, else a line could be left out, and
-        where its bytes are full."""
+        """Return the newest entries before a log number, oldest first.
+
+        Both kinds are numbered by one log, so each number is one entry. A page ends where the first of the two reads
+        ended, since an entry could be missing beyond it, and at `page_bytes`.
+        """
         chat = await self._messages.chat_page(workspace_id, count=count, before_seq=before_seq)
         rows = await self._delegations.sent_by(workspace_id, None, before_seq, count + 1)
         messages_from = 0 if chat.reached_end or not chat.messages else chat.messages[0].seq
@@ -40,7 +39,7 @@ class TimelineReader:
         return TimelinePage(page_entries[::-1], reached_end=floor == 0 and len(page_entries) == len(entries))
 
     async def _delegations_from(self, rows: Sequence[Delegation], count: int) -> int:
-        """The number from which on nothing that was delegated is missing; 0: nothing older is there."""
+        """Return the number from which on no delegation is missing; 0 if there is no older one."""
         if len(rows) > count:
             return rows[count - 1].seq
         return rows[-1].seq if rows and await self._delegations.has_more_sent(rows) else 0

@@ -1,10 +1,8 @@
-"""How a program that is no host of MCP takes part: a bridge keeps its seat, hands it each message, sees what it says.
+"""Connects programs that are no MCP hosts: a bridge runs their workspace, passes messages in and reports results.
 
-    command   the bridge of `molecule bridge command`: one seat, a process for each message
-    turns     one such process: started, fed, listened to, ended
-    streams   one process for all messages instead, in lines of JSON
-    letters   a message as such a process gets it: its standard input and its environment
-    outbox    what turns ended with, on the disk until the server knows it
-
-Above: the command line, the demo. Below: the rest of the agent's room.
+command         the bridge of `molecule bridge command`: one workspace, a process per message
+process_runner  one such process: started, fed, read, ended
+stream_runner   one process for all messages instead, in lines of JSON
+program_input   a message as standard input and environment of such a process
+outbox          outcomes of turns, on disk until the server has them
 """

@@ -1,9 +1,7 @@
-"""The bridge of `molecule bridge command`: takes the mail of one seat, has a program work on each message, and tells
-the server how that ended: the final text as the draft of the answer, a failure as an error in the agent's own log.
+"""The bridge of `molecule bridge command`: runs a program for each message of a workspace and reports the outcome.
 
-Whether a draft is due is the server's to say: a program that has answered by a tool has closed the matter.
-
-Above: main. Below: turns, outbox, letters, the membership that reads the mail.
+The final text is posted as the draft answer, a failure as an error in the agent's own log. The server decides whether a
+draft is due: a program that answered by a tool has already closed the message.
 """
 
 import asyncio
@@ -30,27 +28,27 @@ from molecule_core.common.ids import Randomness
 
 _log = logging.getLogger("molecule.bridge")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-# A page of whoever stands before the server has no code of ours.
+# A 403 without a code comes from a proxy before the server, not from the server itself.
 _FORBIDDEN = 403
-_TROUBLE = 500
+_SERVER_ERROR = 500
 _POLL_SECONDS = 0.2
 _END_WORDS = {"failed": "failed", "interrupted": "was interrupted"}
-# Rows of the own log that are looked through for a report that may have arrived.
+# Rows of the agent's own log that are searched for a report that may have arrived.
 _LOG_ROWS = 100
 
 
 class ProgramRunner(Protocol):
-    """Has a program work on messages."""
+    """Runner of a program for messages."""
 
     async def run(self, slot: str, stdin_data: bytes, variables: Mapping[str, str]) -> TurnResult:
-        """One turn; `slot`: one of those that run side by side. Raises OSError."""
+        """Run one turn; `slot`: one of the parallel slots. Raises OSError."""
 
     async def close(self) -> None:
-        """Nothing of the program goes on."""
+        """End all running programs."""
 
 
 class CommandBridge:
-    """One seat and one command."""
+    """Bridge between one workspace and one command."""
 
     def __init__(
         self,
@@ -77,14 +75,15 @@ class CommandBridge:
         self._has_outcomes = asyncio.Event()
 
     async def run(self) -> None:
-        """Works until it is cancelled; what then runs is ended, and told as far as that is possible soon.
+        """Work until cancelled; running turns are then ended, and reported if that is possible soon.
 
-        Raises DamagedOutbox, OSError."""
-        while self._membership.state != "leading":  # only who leads reads mail, and writes the outbox
+        Raises DamagedOutboxError, OSError.
+        """
+        while self._membership.state != "leading":  # only the leader reads messages and writes the outbox
             await sleep(self._clock, _POLL_SECONDS)
         self._outbox.load()
-        works = [self._work_loop(f"{self._membership.id}_{number}") for number in range(self._settings.parallel)]
-        tasks = [asyncio.ensure_future(each) for each in (*works, self._report_loop())]
+        workers = [self._work_loop(f"{self._membership.id}_{number}") for number in range(self._settings.parallel)]
+        tasks = [asyncio.ensure_future(each) for each in (*workers, self._report_loop())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -106,7 +105,7 @@ class CommandBridge:
                 self._busy.discard(entry.key)
 
     async def _next_entry(self) -> InboxEntry:
-        """The oldest message that nobody works on, and that no turn has ended for."""
+        """Wait for the oldest message that is neither in work nor done."""
         while True:
             if len(self._outbox.outcomes) < self._settings.outbox_messages:
                 for entry in self._inbox.entries():
@@ -116,14 +115,14 @@ class CommandBridge:
 
     async def _run_turn(self, slot: str, entry: InboxEntry) -> None:
         message = entry.message
-        entry.is_shown = True  # the heartbeat says that it is being worked on
+        entry.is_shown = True  # the heartbeat counts it as an active task
         run = self._outbox.begin_turn(message.activity_id)
         if run > self._settings.runs:
             self._record_end(
                 entry, run, TurnResult(reason=f"{self._settings.runs} turns were begun and none came to its end"), 0
             )
             return
-        began = self._clock.monotonic()
+        started = self._clock.monotonic()
         stdin_data, variables = program_input(message, preamble=self._preamble), message_variables(message, run)
         try:
             result = await self._runner.run(slot, stdin_data, variables)
@@ -132,7 +131,7 @@ class CommandBridge:
                 TurnOutcome(activity_id=message.activity_id, kind="interrupted", run=run, text="the bridge was stopped")
             )
             raise
-        self._record_end(entry, run, result, self._clock.monotonic() - began)
+        self._record_end(entry, run, result, self._clock.monotonic() - started)
 
     def _record_end(self, entry: InboxEntry, run: int, result: TurnResult, seconds: float) -> None:
         message = entry.message
@@ -149,11 +148,14 @@ class CommandBridge:
         )
         self._has_outcomes.set()
 
-    # -- what the server is told ---------------------------------------------------------------------------------------
+    # -- reports to the server -----------------------------------------------------------------------------------------
 
     async def _report_loop(self) -> None:
-        """Tells the server what is in the outbox until each is known there. One that is refused for now, as in a chain
-        that waits for a person, holds up only what else there is of its message."""
+        """Report the outbox to the server until it is empty.
+
+        A report that is rejected for now, e.g. in a chain waiting for a person, delays only other reports of its
+        message.
+        """
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         while True:
             self._has_outcomes.clear()
@@ -167,7 +169,7 @@ class CommandBridge:
                 await self._clock.wait(self._has_outcomes.wait(), back_off.next_delay())
 
     async def _report_all(self, outcomes: Sequence[TurnOutcome]) -> bool:
-        """Tells each once."""
+        """Report each outcome once; return whether all were accepted."""
         unreported: set[str] = set()
         for outcome in outcomes:
             if outcome.activity_id in unreported:
@@ -177,17 +179,19 @@ class CommandBridge:
             except (NoAnswerError, ApiError) as error:
                 _log.warning("what became of message %s cannot be told yet: %s", outcome.activity_id, error)
                 unreported.add(outcome.activity_id)
-                if isinstance(error, NoAnswerError) or error.status >= _TROUBLE:
-                    break  # the others would fare no better
+                if isinstance(error, NoAnswerError) or error.status >= _SERVER_ERROR:
+                    break  # the others would fail too
         return not unreported
 
     async def flush_outcomes(self) -> None:
-        """Tells what is left, once."""
+        """Report the remaining outcomes once."""
         await self._report_all(self._outbox.outcomes)
 
     async def report_outcome(self, outcome: TurnOutcome) -> None:
-        """One outcome; an answer that the server does not take is told as a failure. Raises ApiError and NoAnswer where
-        it is to be told again."""
+        """Report one outcome; an answer that the server rejects is reported as a failure.
+
+        Raises ApiError and NoAnswerError if it must be reported again.
+        """
         token = self._membership.requester.token
         try:
             if outcome.kind != "said":
@@ -205,13 +209,16 @@ class CommandBridge:
         self._outbox.remove_outcome(outcome)
 
     async def _is_transient(self, error: ApiError, token: str) -> bool:
-        """Whether the same may be taken another time: what passes by itself, what waits for leave, and a token that is
-        being replaced (or was, since the call was made with `token`)."""
+        """Return whether a repetition may succeed.
+
+        True for transient errors, pending approvals, and a token that is being replaced or was replaced since the call
+        was made with `token`.
+        """
         membership = self._membership
-        unknown = error.status == _FORBIDDEN and not error.code
+        is_foreign = error.status == _FORBIDDEN and not error.code
         if (
             error.is_transient
-            or unknown
+            or is_foreign
             or is_waiting_for_approval(error)
             or is_caller_rejected(error)
             or token != membership.requester.token
@@ -220,7 +227,7 @@ class CommandBridge:
         return await is_workspace_inaccessible(error, membership.api(), membership.id)
 
     async def _post_draft(self, outcome: TurnOutcome) -> None:
-        """The final text. One that was posted twice is kept once, and sent once."""
+        """Post the final text as a draft; posting twice stores and sends it once."""
         if not outcome.request:
             _log.info("message %s wants no answer; what the program said is left out", outcome.activity_id)
             return
@@ -228,12 +235,12 @@ class CommandBridge:
         _log.info("message %s: %s", outcome.activity_id, state)
 
     async def _report_failure(self, outcome: TurnOutcome) -> None:
-        """A failure, in the agent's own log; one that may be there already is looked for first."""
-        about = {"activity_id": outcome.activity_id, "run": outcome.run, "kind": outcome.kind}
+        """Report a failure in the agent's own log, unless an earlier try has already arrived."""
+        request_body = {"activity_id": outcome.activity_id, "run": outcome.run, "kind": outcome.kind}
         path = f"/workspaces/{self._membership.id}/activity"
         if outcome.tried:
             rows = expect_type(await self._membership.api().get(path, type="error", limit=_LOG_ROWS), list)
-            if any(isinstance(row, dict) and row.get("request_body") == about for row in rows):
+            if any(isinstance(row, dict) and row.get("request_body") == request_body for row in rows):
                 return
         self._outbox.mark_tried(outcome)
         entry = {
@@ -243,15 +250,17 @@ class CommandBridge:
             "summary": f"A turn {_END_WORDS[outcome.kind]}: {outcome.text}",
             "error_detail": outcome.text,
             "duration_ms": int(outcome.seconds * 1000),
-            "request_body": about,
+            "request_body": request_body,
         }
         expect_member(await self._membership.api().post(path, entry), "status", str)
         _log.warning("message %s, turn %s: %s", outcome.activity_id, outcome.run, outcome.text)
 
     async def _ack_message(self, outcome: TurnOutcome) -> None:
-        """The message is handled; the membership tells the server, later if not now."""
-        held = [each.message.attempt for each in self._inbox.find_entries(outcome.activity_id, self._membership.id)]
+        """Acknowledge the message; the membership retries if the server is unreachable."""
+        held_attempts = [
+            each.message.attempt for each in self._inbox.find_entries(outcome.activity_id, self._membership.id)
+        ]
         try:
-            await self._membership.ack_message(outcome.activity_id, max([outcome.attempt, *held]))
+            await self._membership.ack_message(outcome.activity_id, max([outcome.attempt, *held_attempts]))
         except LeaderFenced:
             _log.warning("message %s may come once more: another process leads now", outcome.activity_id)

@@ -1,6 +1,6 @@
-"""`molecule bridge command`: the bridge's process, from its environment to its exit code.
+"""Runs the process of `molecule bridge command`, from its environment to its exit code.
 
-Above: the command line. Below: command, and what keeps a seat.
+Called by the command line.
 """
 
 import asyncio
@@ -39,8 +39,11 @@ _SHUTDOWN_SECONDS = 2.0
 
 
 class BridgeOptions(Struct, frozen=True, kw_only=True):
-    """What the bridge is to do. `shell`: the command is one line for the system's shell. `until_eof`: it ends with its
-    standard input, and so with whoever started it. `stream`: one process for all messages."""
+    """Options of the bridge.
+
+    `shell`: the command is one line for the system's shell. `until_eof`: the bridge ends when standard input closes,
+    i.e. when its parent process has exited. `stream`: one process for all messages.
+    """
 
     command: tuple[str, ...]
     settings: BridgeSettings
@@ -51,7 +54,7 @@ class BridgeOptions(Struct, frozen=True, kw_only=True):
 
 
 def resolve_program(options: BridgeOptions) -> Sequence[str]:
-    """What is started for each message. No shell reads it unless that was asked for. Raises BadConfiguration."""
+    """Return the command to start for each message; a shell is used only on request. Raises ConfigurationError."""
     if not options.command:
         raise ConfigurationError("there is no command; write it after --, such as: molecule bridge command -- ./answer")
     if options.shell:
@@ -64,9 +67,9 @@ def resolve_program(options: BridgeOptions) -> Sequence[str]:
 
 
 async def run_bridge(config: Configuration, options: BridgeOptions, environ: Mapping[str, str]) -> int:
-    """Bridges the only seat until a signal comes; returns the exit code. Raises BadConfiguration."""
+    """Bridge the only workspace until a signal arrives; return the exit code. Raises ConfigurationError."""
     if len(config.workspaces) != 1:
-        ids = ", ".join(membership.id for membership in config.workspaces)
+        ids = ", ".join(workspace.id for workspace in config.workspaces)
         raise ConfigurationError(
             f"a bridge carries one workspace, and there are several: {ids}. Say which: --workspace ID"
         )
@@ -74,19 +77,19 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
     loop = asyncio.get_running_loop()
     end: asyncio.Future[int] = loop.create_future()
 
-    def ends(code: int) -> None:
+    def request_exit(code: int) -> None:
         if not end.done():
             end.set_result(code)
 
-    def lost(text: str) -> None:
+    def handle_lost(text: str) -> None:
         if not end.done():
             _log.error("%s", text)
-        ends(EXIT_REFUSED)
+        request_exit(EXIT_REFUSED)
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, ends, EXIT_STOPPED)
+        loop.add_signal_handler(number, request_exit, EXIT_STOPPED)
     if options.until_eof:
-        await on_stdin_closed(lambda: ends(EXIT_STOPPED))
+        await on_stdin_closed(lambda: request_exit(EXIT_STOPPED))
     clock, randomness = SystemClock(), SystemRandomness()
     (workspace,) = config.workspaces
     inbox, tokens = MergedInbox(), TokenRegistry()
@@ -100,8 +103,8 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
         servers=servers,
         inbox=inbox,
         card=lambda: _card(config),
-        on_lost=lost,
-        tools=(),  # beside its shell it has none, and nothing is said to it of any
+        on_lost=handle_lost,
+        tools=(),  # the program has only its shell, so the server must not mention tools
     )
     membership = Membership(
         workspace,
@@ -129,12 +132,12 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
     )
     memberships = Memberships([membership], single=True)
     memberships.start_all()
-    working = asyncio.create_task(bridge.run())
-    working.add_done_callback(lambda task: None if task.cancelled() else ends(EXIT_FAILED))
+    bridge_task = asyncio.create_task(bridge.run())
+    bridge_task.add_done_callback(lambda task: None if task.cancelled() else request_exit(EXIT_FAILED))
     code = await end
     try:
-        working.cancel()
-        await _wait_for_end(working)
+        bridge_task.cancel()
+        await _wait_for_end(bridge_task)
         await runner.close()
         with contextlib.suppress(ApiError, NoAnswerError, OSError):
             await clock.wait(bridge.flush_outcomes(), _SHUTDOWN_SECONDS)
@@ -144,20 +147,20 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
     return code
 
 
-async def _wait_for_end(working: "asyncio.Task[None]") -> None:
-    """Waits for the end of the work, and says why it ended if nobody wanted that."""
+async def _wait_for_end(bridge_task: "asyncio.Task[None]") -> None:
+    """Wait for the bridge to end, and log the reason if it failed."""
     try:
-        await working
+        await bridge_task
     except asyncio.CancelledError:
         return
     except (DamagedOutboxError, OSError) as error:
         _log.error("the bridge cannot go on: %s", error)
-    except Exception as error:  # a mistake of ours: what runs is still ended, and told
+    except Exception as error:  # an internal error: running programs are still ended and reported
         _log.error("the bridge cannot go on", exc_info=error)
 
 
 def _card(config: Configuration) -> dict[str, object]:
-    """What the agent says of itself, as far as its environment says it."""
+    """Return the agent's card from its environment."""
     fields = {"name": config.name, "description": config.description}
     skills = [{"id": name, "name": name} for name in config.skills]
     return {

@@ -1,10 +1,7 @@
-"""What turns ended with, on the disk until the server knows it: so a kill at any moment neither loses a final text nor
-has a message worked on again that was done.
+"""Stores outcomes of turns on disk until the server has them.
 
-One small file a workspace, replaced as a whole and flushed to the disk before anything that depends on it. It holds
-what agents said, and is readable for its owner alone.
-
-Above: command. Below: the disk.
+So a kill neither loses a final text nor repeats a finished turn. One small file per workspace, replaced as a whole and
+flushed to disk before anything that depends on it. It contains what agents wrote and is readable by its owner only.
 """
 
 import os
@@ -15,14 +12,17 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-# Messages whose turns are counted: of those that were interrupted and never came again, the oldest are forgotten.
+# Messages whose turns are counted; beyond this the oldest, interrupted and never delivered again, are dropped.
 _MAX_TURNS = 1000
 OutcomeKind = Literal["said", "failed", "interrupted"]
 
 
 class TurnOutcome(Struct, frozen=True, kw_only=True):
-    """How the turn of a message ended. `text`: what it said, or why it failed; `run`: the how manyth turn it was;
-    `tried`: the server may know it already. An interrupted turn comes again, so it is told and not acknowledged."""
+    """Outcome of a turn.
+
+    `text`: the final text, or why it failed. `run`: number of the turn of this message. `tried`: the server may have it
+    already. An interrupted turn is repeated, so it is reported but its message is not acknowledged.
+    """
 
     activity_id: str
     kind: OutcomeKind
@@ -35,14 +35,14 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
 
 
 class TurnCounter(Struct):
-    """The turns of one message: the last one that was begun, and the last one whose end is known."""
+    """Turns of one message: the last one begun, and the last one whose outcome is known."""
 
     begun: int = 0
     ended: int = 0
 
 
 class OutboxState(Struct):
-    """What stands in the file. `turns`: by message, until it is done with."""
+    """Content of the file. `turns`: by message, until it is done."""
 
     turns: dict[str, TurnCounter] = field(default_factory=dict)
     outcomes: list[TurnOutcome] = field(default_factory=list)
@@ -53,14 +53,14 @@ class DamagedOutboxError(Exception):
 
 
 class Outbox:
-    """The outbox of one workspace; whoever leads that seat writes it."""
+    """Outbox of one workspace, written by the workspace's leader."""
 
     def __init__(self, folder: Path, workspace_id: str) -> None:
         self.path = folder / f".bridge_outbox_{workspace_id}"
         self._state = OutboxState()
 
     def load(self) -> None:
-        """What the last life left: turns that it began and did not end were interrupted. Raises DamagedOutbox."""
+        """Load the file; turns that the last process did not end become interrupted. Raises DamagedOutboxError."""
         try:
             self._state = msgspec.json.decode(self.path.read_bytes(), type=OutboxState)
         except FileNotFoundError:
@@ -77,15 +77,15 @@ class Outbox:
 
     @property
     def outcomes(self) -> list[TurnOutcome]:
-        """All that is to be told, oldest first."""
+        """Return all outcomes to report, oldest first."""
         return list(self._state.outcomes)
 
     def is_done(self, activity_id: str) -> bool:
-        """Whether a message was worked on to its end."""
+        """Return whether a turn of the message has finished."""
         return any(each.activity_id == activity_id and each.kind != "interrupted" for each in self._state.outcomes)
 
     def begin_turn(self, activity_id: str) -> int:
-        """A turn begins; the how manyth of its message. Raises OSError."""
+        """Begin a turn; return its number among the message's turns. Raises OSError."""
         turns = self._state.turns.pop(activity_id, None) or TurnCounter()
         turns.begun += 1
         self._state.turns[activity_id] = turns
@@ -95,23 +95,21 @@ class Outbox:
         return turns.begun
 
     def add_outcome(self, outcome: TurnOutcome) -> None:
-        """A turn has ended. Raises OSError."""
+        """Add the outcome of a turn. Raises OSError."""
         self._state.outcomes.append(outcome)
         if (turns := self._state.turns.get(outcome.activity_id)) is not None:
             turns.ended = outcome.run
         self._save()
 
     def mark_tried(self, outcome: TurnOutcome) -> None:
-        """From now on the server may know it. Raises OSError."""
+        """Mark an outcome that the server may have from now on. Raises OSError."""
         self._state.outcomes = [replace(each, tried=True) if each == outcome else each for each in self._state.outcomes]
         self._save()
 
     def remove_outcome(self, outcome: TurnOutcome) -> None:
-        """The server knows it. Raises OSError."""
-        same = (outcome.activity_id, outcome.kind, outcome.run)
-        self._state.outcomes = [
-            each for each in self._state.outcomes if (each.activity_id, each.kind, each.run) != same
-        ]
+        """Remove an outcome that the server has. Raises OSError."""
+        key = (outcome.activity_id, outcome.kind, outcome.run)
+        self._state.outcomes = [each for each in self._state.outcomes if (each.activity_id, each.kind, each.run) != key]
         if outcome.kind != "interrupted":
             self._state.turns.pop(outcome.activity_id, None)
         self._save()

@@ -1,9 +1,7 @@
-"""One turn of a program: started, fed with a message, listened to, ended. Whatever it starts ends with it.
+"""Runs a program for one turn: starts it, writes its input, reads its output, and ends it with all its children.
 
-A program that outlives a killed bridge would work on a message that the next life hands out again. So each holds a lock
-that it inherits: the next life sees that it is still there, and ends it first.
-
-Above: command. Below: the operating system.
+A program that outlives a killed bridge would work on a message that is delivered to the next bridge too. So each
+program inherits and holds a lock: the next bridge detects that it still runs, and ends it first.
 """
 
 import asyncio
@@ -25,13 +23,13 @@ from molecule_core.common.logs import redact
 
 _log = logging.getLogger("molecule.bridge")
 _CHUNK = 64 << 10
-# Of what a program says on standard error, so many lines a turn are logged; the last ones are kept for the reason.
+# Lines of standard error logged per turn; the last line is also kept as the reason of a failure.
 _MAX_LOGGED_LINES = 200
 _POLL_SECONDS = 0.05
 
 
 class TurnResult(Struct, frozen=True):
-    """How a turn ended: what was said, or why it failed (`reason` is then not empty)."""
+    """Result of a turn: the text, or a non-empty `reason` of the failure."""
 
     text: str = ""
     reason: str = ""
@@ -42,13 +40,13 @@ class ProgramNotStartedError(Exception):
 
 
 class ProcessLock:
-    """Held by the program of a turn as long as it lives, also when its bridge does not."""
+    """Lock held by the program of a turn while it runs, even if its bridge has exited."""
 
     def __init__(self, path: Path) -> None:
         self.handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def try_acquire(self) -> bool:
-        """Whether nobody else has it."""
+        """Acquire the lock; return False if another process holds it."""
         try:
             fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -56,23 +54,23 @@ class ProcessLock:
         return True
 
     def write_holder(self, pid: int) -> None:
-        """Writes down who has it."""
+        """Write the process group of the holder."""
         os.ftruncate(self.handle, 0)
         os.pwrite(self.handle, str(pid).encode(), 0)
 
     def read_holder(self) -> int | None:
-        """The process group that has it, or had it last."""
+        """Return the process group that holds the lock or held it last."""
         text = os.pread(self.handle, 32, 0)
         return int(text) if text.isdigit() and int(text) > 1 else None
 
     def release(self) -> None:
-        """Lets go of it, for all that have inherited it too."""
+        """Release the lock, also for processes that inherited it."""
         fcntl.flock(self.handle, fcntl.LOCK_UN)
         os.close(self.handle)
 
 
 class ProcessStarter:
-    """Starts a command, and ends it with all that it has started."""
+    """Starter of a command; also ends it with all its children."""
 
     def __init__(
         self,
@@ -90,11 +88,11 @@ class ProcessStarter:
         self._settings = settings
 
     def open_lock(self, slot: str) -> ProcessLock:
-        """The lock of one of those that run side by side. Raises OSError."""
+        """Open the lock of a slot. Raises OSError."""
         return ProcessLock(self._state / f".bridge_turn_{slot}")
 
     async def end_previous(self, lock: ProcessLock) -> None:
-        """The program of a life before is ended, if it is still there."""
+        """End the program that an earlier bridge left running in this slot."""
         for _ in range(int(self._settings.end_seconds / _POLL_SECONDS) + 1):
             if lock.try_acquire():
                 return
@@ -108,7 +106,7 @@ class ProcessStarter:
     async def start_process(
         self, lock: ProcessLock, variables: Mapping[str, str], *, limit: int = _CHUNK
     ) -> asyncio.subprocess.Process:
-        """The program, which holds the lock as long as it lives. Raises NotStarted."""
+        """Start the program, which holds the lock while it runs. Raises ProgramNotStartedError."""
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
@@ -118,7 +116,7 @@ class ProcessStarter:
                 stderr=pipe,
                 env={**self._environment, **variables},
                 pass_fds=(lock.handle,),
-                start_new_session=True,  # Ctrl-C is for the bridge, which ends it in order
+                start_new_session=True,  # Ctrl-C must reach only the bridge, which ends the program in order
                 limit=limit,
             )
         except OSError as error:
@@ -129,7 +127,7 @@ class ProcessStarter:
         return process
 
     async def end_process(self, process: asyncio.subprocess.Process) -> None:
-        """Nothing of it goes on: it is asked to end, then made to."""
+        """End the process group: SIGTERM, then SIGKILL."""
         if process.returncode is None:
             _signal_group(process.pid, signal.SIGTERM)
             with contextlib.suppress(asyncio.CancelledError):
@@ -138,23 +136,25 @@ class ProcessStarter:
         await self.wait_exited(process)
 
     async def wait_exited(self, process: asyncio.subprocess.Process) -> None:
-        """Until the program itself is no more. asyncio waits for its pipes too, which a child of it may keep."""
+        """Wait until the program has exited. `Process.wait` also waits for its pipes, which a child may keep open."""
         while process.returncode is None:
             await self._clock.wait(process.wait(), _POLL_SECONDS)
 
     async def drain_streams(self, process: asyncio.subprocess.Process, *streams: asyncio.StreamReader | None) -> None:
-        """What an ended program has left unread goes: else its pipes stay open with it. Those that somebody else keeps,
-        who has left its group, are closed on our side."""
-        reading = asyncio.gather(*(_drain_stream(each) for each in streams if each is not None))
-        if not await self._clock.wait(reading, self._settings.end_seconds):
+        """Read what an ended program left in its pipes, which would otherwise stay open.
+
+        Pipes kept by a process that has left the group are closed on our side.
+        """
+        draining = asyncio.gather(*(_drain_stream(each) for each in streams if each is not None))
+        if not await self._clock.wait(draining, self._settings.end_seconds):
             process._transport.close()  # type: ignore[attr-defined]  # there is no public way
 
 
 class ProcessRunner(ProcessStarter):
-    """Runs a command, once for each message. `slot`: one of those that run side by side."""
+    """Runner that starts a command once per message. `slot`: one of the parallel slots."""
 
     async def run(self, slot: str, stdin_data: bytes, variables: Mapping[str, str]) -> TurnResult:
-        """One turn. Cancelled, it ends the program first. Raises OSError if the lock cannot be used."""
+        """Run one turn; cancelled, end the program first. Raises OSError if the lock cannot be used."""
         lock = self.open_lock(slot)
         try:
             await self.end_previous(lock)
@@ -170,7 +170,7 @@ class ProcessRunner(ProcessStarter):
             lock.release()
 
     async def close(self) -> None:
-        """Nothing runs between two turns."""
+        """Do nothing: no program runs between turns."""
 
     async def _run_process(self, process: asyncio.subprocess.Process, stdin_data: bytes) -> TurnResult:
         output, stderr_log = bytearray(), StderrLog(self._settings.error_bytes)
@@ -185,7 +185,7 @@ class ProcessRunner(ProcessStarter):
                 return TurnResult(
                     _decode_text(output), f"it did not end within {self._settings.turn_seconds:g} seconds"
                 )
-            # What it left running may keep the pipes: all that the program itself has said is in them already.
+            # Children may keep the pipes open; the output of the program itself is already in them.
             await self._clock.wait(asyncio.shield(pipes), self._settings.end_seconds)
         finally:
             pipes.cancel()
@@ -195,13 +195,13 @@ class ProcessRunner(ProcessStarter):
         return TurnResult(_decode_text(output))
 
     async def _collect_output(self, stream: asyncio.StreamReader, output: bytearray) -> None:
-        """Takes all that is said, and keeps as much as an answer may be long."""
+        """Read all output, and keep at most `output_bytes`."""
         while chunk := await stream.read(_CHUNK):
             output += chunk[: max(0, self._settings.output_bytes - len(output))]
 
 
 class StderrLog:
-    """Standard error of a program: logged, and its last words kept."""
+    """Log of a program's standard error, with its last line."""
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
@@ -209,14 +209,14 @@ class StderrLog:
         self.last_line = ""
 
     async def read_stream(self, stream: asyncio.StreamReader) -> None:
-        """Until the stream ends. A line without an end is cut."""
-        held = b""
+        """Read until the stream ends. An over-long line is cut."""
+        rest = b""
         while chunk := await stream.read(_CHUNK):
-            *lines, held = (held + chunk).split(b"\n")
-            held = held[-self._max_line_bytes :]
+            *lines, rest = (rest + chunk).split(b"\n")
+            rest = rest[-self._max_line_bytes :]
             for each in lines:
                 self._log_line(each)
-        self._log_line(held)
+        self._log_line(rest)
 
     def _log_line(self, line: bytes) -> None:
         text = redact(" ".join(strip_invisible(line[-self._max_line_bytes :].decode(errors="replace")).split()))
@@ -229,7 +229,7 @@ class StderrLog:
 
 
 async def _write_stdin(stream: asyncio.StreamWriter, stdin_data: bytes) -> None:
-    """A program may end without having read anything."""
+    """Write the input; the program may exit without reading it."""
     with contextlib.suppress(ConnectionError):
         stream.write(stdin_data)
         await stream.drain()
@@ -248,14 +248,14 @@ def _signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def exit_reason(code: int, last: str) -> str:
-    """How a program ended, and the last that it said of that."""
-    how = f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {_signal_name(-code)}"
-    return f"{how}: {last}" if last else how
+def exit_reason(code: int, last_line: str) -> str:
+    """Describe how a program ended, with its last line on standard error."""
+    outcome = f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {_signal_name(-code)}"
+    return f"{outcome}: {last_line}" if last_line else outcome
 
 
 def _signal_name(number: int) -> str:
-    """A signal by its name; one that has none (those for real time) by its number."""
+    """Return the name of a signal, or the number of a real-time signal, which has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -263,5 +263,5 @@ def _signal_name(number: int) -> str:
 
 
 def _decode_text(output: bytearray) -> str:
-    """What was said, as the text of a message: without what no text may hold, and without blanks around it."""
+    """Decode output as message text, without invisible characters and surrounding blanks."""
     return strip_invisible(output.decode(errors="replace")).strip()

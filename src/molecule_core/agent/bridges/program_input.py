@@ -1,7 +1,4 @@
-"""A message as a program gets it that is no host of MCP: its standard input, and its environment. Pure.
-
-Above: command. Below: the one builder of markup, the texts about tools.
-"""
+"""Formats a message for a program that is no MCP host: standard input and environment. Pure."""
 
 import os
 import sys
@@ -16,34 +13,36 @@ from molecule_core.tools.docs import cli_docs
 from molecule_core.wire.protocols import xml
 from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
 
-# Who else a bridge may be to its own environment is no business of the program, nor is what a server has there that
-# was started from the same shell, nor as whom a person works there: the program reads what strangers write.
+# Credentials of other workspaces, of a server started from the same shell, and of a person there must not reach the
+# program, which reads untrusted text.
 _WORKSPACE_VARIABLES = ("MOLECULE_WORKSPACES", "MOLECULE_WORKSPACE_TOKEN", "MOLECULE_WORKSPACE_TOKEN_FILE")
 _PERSON_VARIABLES = ("MOLECULE_TOKEN",)
 _SERVER_VARIABLES = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN")
-# Addresses, which may hold a password.
+# URLs, which may contain a password.
 _ADDRESS_VARIABLES = ("MOLECULE_DATABASE", "MOLECULE_NATS", "MOLECULE_OTEL_ENDPOINT")
 
 
 def program_input(message: InboxMessage, *, preamble: bool) -> bytes:
-    """What a program reads on its standard input: how to answer, and what was said; `preamble`: before it, how to reach
-    people and peers from a shell."""
-    if (told := message.instructions) is not None:
-        answer_hint = strip_invisible(told.text).rstrip()
-        if told.reply_via not in (
+    """Return the standard input of a program: how to answer, and the message.
+
+    `preamble`: precede it with how to reach people and peers from a shell.
+    """
+    if (instructions := message.instructions) is not None:
+        answer_hint = strip_invisible(instructions.text).rstrip()
+        if instructions.reply_via not in (
             REPLY_COMMAND,
             DECIDE_COMMAND,
-        ):  # its words are for somebody else: an older server, or another card by now
+        ):  # written for another reader: an older server, or a card changed since
             answer_hint = f"{answer_hint}\n{_answer_hint(message)}"
         content = xml.format_channel(message_format.message_fields(message), answer_hint, strip_invisible(message.text))
     else:
         content = f"{message_format.plain_text(message)}\n\n[Molecule: {_answer_hint(message)}]"
-    before = f"{cli_docs()}\n" if preamble else ""
-    return f"{before}{content}\n".encode(errors="replace")
+    guide = f"{cli_docs()}\n" if preamble else ""
+    return f"{guide}{content}\n".encode(errors="replace")
 
 
 def _answer_hint(message: InboxMessage) -> str:
-    """How a program answers that has a shell and no tools, where the server's words do not say it."""
+    """Return how a program with a shell and no tools answers, where the server's instructions do not say it."""
     if message.intent != "request":
         return "This program runs behind `molecule bridge`; no answer is expected."
     if message.kind == APPROVAL_KINDS[0]:
@@ -58,17 +57,17 @@ def _answer_hint(message: InboxMessage) -> str:
 
 
 def program_environment(inherited: Mapping[str, str], workspace: WorkspaceConfig, state: Path) -> dict[str, str]:
-    """What a program finds in its environment with every message: as whom `molecule tool` calls, and how to use it."""
-    kept = {name: value for name, value in inherited.items() if not _is_secret(name)}
+    """Return a program's environment: as which workspace `molecule tool` calls, and its guide."""
+    public_variables = {name: value for name, value in inherited.items() if not _is_secret(name)}
     token = (
         {"MOLECULE_WORKSPACE_TOKEN": workspace.token}
         if workspace.token_file is None
         else {"MOLECULE_WORKSPACE_TOKEN_FILE": str(workspace.token_file.absolute())}
     )
-    # The command of this very installation is found, but never before one that the person has chosen.
+    # The command of this installation is found, but never before one that the person has chosen.
     search_path = [*filter(None, [inherited.get("PATH", os.defpath)]), str(Path(sys.executable).parent)]
-    told = {"WORKSPACE_ID": workspace.id, "PLATFORM_URL": workspace.url, "CONFIGS_DIR": str(state.absolute())}
-    return {**kept, **token, **told, "PATH": os.pathsep.join(search_path), "MOLECULE_GUIDE": cli_docs()}
+    identity = {"WORKSPACE_ID": workspace.id, "PLATFORM_URL": workspace.url, "CONFIGS_DIR": str(state.absolute())}
+    return {**public_variables, **token, **identity, "PATH": os.pathsep.join(search_path), "MOLECULE_GUIDE": cli_docs()}
 
 
 def _is_secret(name: str) -> bool:
@@ -78,7 +77,7 @@ def _is_secret(name: str) -> bool:
 
 
 def message_variables(message: InboxMessage, run: int) -> dict[str, str]:
-    """What a program finds there of the message: one harmless line each, as it is no text of ours."""
+    """Return the message's environment variables: each one sanitized line, since the values are untrusted."""
     variables = {
         "REPLY_HANDLE": message.reply_handle,
         "ACTIVITY_ID": message.activity_id,

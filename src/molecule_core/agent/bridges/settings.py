@@ -1,4 +1,4 @@
-"""What a bridge may be set to: `MOLECULE_BRIDGE_<NAME>` each; docs/agents.md lists them. Above: the rest of it."""
+"""Settings of a bridge; each is the variable `MOLECULE_BRIDGE_<NAME>`. docs/agents.md lists them."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -12,24 +12,24 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class BridgeSettings(Struct, frozen=True, kw_only=True):
-    """The settings of a bridge."""
+    """Settings of a bridge."""
 
     turn_seconds: Seconds = 900
     """A program that works longer on a message is ended: the turn has failed."""
     end_seconds: Annotated[float, Meta(ge=0.01, le=600)] = 5
-    """From the polite signal to the other one."""
+    """Time between SIGTERM and SIGKILL."""
     output_bytes: Count = 200_000
-    """Of what a program says, so much is its final text; the rest is left out. A message may have 256 KiB."""
+    """Length of the final text; further output is dropped. A message may have 256 KiB."""
     error_bytes: Count = 4096
-    """The longest line of standard error that is told."""
+    """Longest line of standard error that is logged."""
     runs: Annotated[int, Meta(ge=1, le=100)] = 3
-    """Turns of one message that were interrupted, then it is given up: something in it may be what kills the bridge."""
+    """Interrupted turns before a message counts as failed: something in it may be what kills the bridge."""
     parallel: Annotated[int, Meta(ge=1, le=64)] = 1
-    """Turns that run side by side; with one, messages are worked on in their order."""
+    """Turns that run in parallel; with one, messages are handled in order."""
     outbox_messages: Annotated[int, Meta(ge=1, le=10_000)] = 100
-    """Outcomes that wait for the server, then no further message is worked on."""
+    """Unreported outcomes beyond which no further message is started."""
 
 
 def read_bridge_settings(environ: Mapping[str, str]) -> BridgeSettings:
-    """What the environment says. Raises BadConfiguration."""
+    """Read the settings from the environment. Raises ConfigurationError."""
     return read_settings(environ, _PREFIX, BridgeSettings)

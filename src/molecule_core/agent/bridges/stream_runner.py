@@ -1,9 +1,7 @@
-"""One long process for all messages, in lines of JSON: a message in, what it is answered out.
+"""Runs one long-lived process for all messages, in lines of JSON.
 
-    in   {"activity_id": "…", "reply_handle": "…", "kind": "…", …, "text": "what a turn's standard input would be"}
-    out  {"activity_id": "…", "text": "the final text"}, or "error" in place of "text", with the reason
-
-Above: main. Below: turns, which starts and ends the process.
+in   {"activity_id": "…", "reply_handle": "…", "kind": "…", …, "text": "what a turn's standard input would be"}
+out  {"activity_id": "…", "text": "the final text"}, or "error" in place of "text", with the reason
 """
 
 import asyncio
@@ -25,40 +23,40 @@ from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 
 _log = logging.getLogger("molecule.bridge")
 _PREFIX = "MOLECULE_"
-# JSON spells a byte with six characters at most; what is around the text is short.
+# JSON escapes a byte with six characters at most; the other fields are short.
 _MAX_ESCAPE, _OVERHEAD_BYTES = 6, 4096
 _UNREADABLE_REASON = "it could not be listened to any more"
 
 
 class StreamRunner(ProcessStarter):
-    """Keeps one process, started with the first message and again after it has ended."""
+    """Runner with one process, started with the first message and again after it has ended."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._starting = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[str, asyncio.Future[TurnResult]] = {}
 
     async def run(self, slot: str, stdin_data: bytes, variables: Mapping[str, str]) -> TurnResult:
-        """One message. Cancelled, it is forgotten, and what the process says of it too. Raises OSError."""
-        about = {name.removeprefix(_PREFIX).lower(): value for name, value in variables.items()}
+        """Run one message; cancelled, drop its answer. Raises OSError."""
+        fields = {name.removeprefix(_PREFIX).lower(): value for name, value in variables.items()}
         async with self._starting:
             try:
                 process = self._process or await self._start_process(slot)
             except ProgramNotStartedError as error:
                 return TurnResult(reason=str(error))
         answer: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
-        self._waiting[about["activity_id"]] = answer
+        self._waiting[fields["activity_id"]] = answer
         try:
             assert process.stdin is not None
-            process.stdin.write(msgspec.json.encode({**about, "text": stdin_data.decode()}) + b"\n")
+            process.stdin.write(msgspec.json.encode({**fields, "text": stdin_data.decode()}) + b"\n")
             if await self._clock.wait(asyncio.shield(answer), self._settings.turn_seconds):
                 return await answer
         finally:
-            self._waiting.pop(about["activity_id"], None)
+            self._waiting.pop(fields["activity_id"], None)
             answer.cancel()
-        await self.close()  # whatever it does, it is not what was asked for
+        await self.close()  # it may still work on something that is no longer wanted
         return TurnResult(reason=f"it did not answer within {self._settings.turn_seconds:g} seconds")
 
     async def _start_process(self, slot: str) -> asyncio.subprocess.Process:
@@ -74,14 +72,14 @@ class StreamRunner(ProcessStarter):
         return self._process
 
     async def close(self) -> None:
-        """Ends the process, if there is one; whoever waits for it is told."""
+        """End the process, if there is one; waiting calls fail with its reason."""
         if self._process is not None and self._reading is not None:
             reading = self._reading
             await self.end_process(self._process)
             await asyncio.wait((reading,))
 
     async def _read_until_end(self, process: asyncio.subprocess.Process, lock: ProcessLock) -> None:
-        """Gives each answer to whoever waits for it, until the process ends. Whatever happens, nobody waits on."""
+        """Resolve waiting calls with their answers until the process ends, then fail the rest."""
         reason = _UNREADABLE_REASON
         try:
             reason = await self._read_answers(process)
@@ -94,31 +92,31 @@ class StreamRunner(ProcessStarter):
                     answer.set_result(TurnResult(reason=reason))
 
     async def _read_answers(self, process: asyncio.subprocess.Process) -> str:
-        """Why the process ended."""
+        """Read answers until the process ends; return why it ended."""
         stderr_log = StderrLog(self._settings.error_bytes)
         assert process.stdout is not None and process.stderr is not None
-        listening = asyncio.create_task(stderr_log.read_stream(process.stderr))
+        stderr_task = asyncio.create_task(stderr_log.read_stream(process.stderr))
         reason = ""
         try:
             async for output_line in process.stdout:
                 self._handle_line(output_line)
         except ValueError:
             reason = "it said a line that is longer than an answer may be"
-        except Exception as error:  # a mistake of ours is no reason to leave it running
+        except Exception as error:  # an internal error must not leave the process running
             _log.error("the program cannot be listened to any more", exc_info=error)
             reason = _UNREADABLE_REASON
         self._process = None
         await self.end_process(process)
         await self.drain_streams(process, process.stdout)
-        await asyncio.wait((listening,), timeout=self._settings.end_seconds)
-        listening.cancel()
+        await asyncio.wait((stderr_task,), timeout=self._settings.end_seconds)
+        stderr_task.cancel()
         return reason or exit_reason(process.returncode or 0, stderr_log.last_line)
 
     def _handle_line(self, output_line: bytes) -> None:
         try:
-            told = msgspec.json.decode(output_line)
-            answer = self._waiting[told["activity_id"]]
-            text, error = told.get("text", ""), told.get("error", "")
+            reply = msgspec.json.decode(output_line)
+            answer = self._waiting[reply["activity_id"]]
+            text, error = reply.get("text", ""), reply.get("error", "")
             result = TurnResult(
                 strip_invisible(text).strip()[: self._settings.output_bytes],
                 sanitize_line(error, self._settings.error_bytes),

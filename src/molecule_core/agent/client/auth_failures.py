@@ -1,7 +1,4 @@
-"""Refusals of one seat's token: which they are, who is told of them, and when they are for good.
-
-Above: membership, and whoever tells the server what must not be lost. Below: client.
-"""
+"""Classifies rejections of a workspace's token: who is notified, and when the rejection is final."""
 
 import logging
 from collections.abc import Callable
@@ -12,38 +9,38 @@ from molecule_core.common.clock import Clock
 _log = logging.getLogger("molecule.agent")
 _UNAUTHORIZED, _FORBIDDEN, _UNKNOWN = 401, 403, 404
 _NOT_FOUND = "not_found"
-# Said of whoever asks: a token that is nobody's, or that of a person or the admin, where a workspace's is wanted.
+# These concern the caller: the token is unknown, or is a person's or the admin's where a workspace's is required.
 _CALLER_CODES = frozenset({"credential_not_accepted", "invalid_caller", "role_too_low"})
-# Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
+# Logged at the first, at the third as an error, then rarely: a workspace may be without a credential for days.
 _LOG_ERROR_AT, _LOG_EVERY = 3, 20
-# Whoever replaces a token writes its file in the same breath: one that is refused for so long is refused for good.
+# 300 s: a replaced token is written to its file at once, so a rejection that lasts this long is final.
 _MAX_FAILING_SECONDS = 300.0
 AuthListener = Callable[[str], None]
 
 
 def is_token_rejected(error: ApiError) -> bool:
-    """Whether what a seat asks for itself is refused for its token. To that of another workspace the server says that
-    there is no such seat; a page of somebody else may say 404 too, but has no code of ours."""
+    """Return whether a request about the caller's own workspace is rejected because of its token.
+
+    For another workspace's token the server answers 404 `not_found`; a 404 of some other server lacks that code.
+    """
     unknown = error.status == _UNKNOWN and error.code == _NOT_FOUND
     return unknown or error.status in (_UNAUTHORIZED, _FORBIDDEN)
 
 
 def is_caller_rejected(error: ApiError) -> bool:
-    """Whether a call is refused for the token that it was made with, and not for what it asks: under another one the
-    same may be taken."""
+    """Return whether a call is rejected for its token and not for its content, so that another token may succeed."""
     return error.status == _UNAUTHORIZED or (error.status == _FORBIDDEN and error.code in _CALLER_CODES)
 
 
 def describe_auth_error(error: ApiError, whose: str = "its") -> str:
-    """What is wrong with the token, for people and models."""
+    """Describe what is wrong with the token, for people and models."""
     if error.status == _UNKNOWN:
         return f"{whose} token is another workspace's, or there is no such workspace ({error})"
     return f"the server does not take {whose} token ({error})"
 
 
 async def is_workspace_inaccessible(error: ApiError, api: ApiClient, workspace_id: str) -> bool:
-    """Whether something is not found because the whole seat is not, under this token; then it says nothing of what was
-    asked for."""
+    """Return whether a 404 means that the whole workspace is inaccessible, not only the requested item."""
     if error.status != _UNKNOWN:
         return False
     try:
@@ -54,8 +51,10 @@ async def is_workspace_inaccessible(error: ApiError, api: ApiClient, workspace_i
 
 
 class AuthFailures:
-    """What is known of a seat's token. `is_fixed`: it stands in no file that somebody could renew; `refused`: called if
-    it is not taken when the seat is taken for the first time; `lost`: called then too, and once it is refused for good.
+    """Token failures of one workspace.
+
+    `is_fixed`: the token is in no file and cannot be renewed. `on_refused`: called if it is rejected at the first
+    registration. `on_lost`: called then too, and once it is rejected for good.
     """
 
     def __init__(
@@ -77,11 +76,11 @@ class AuthFailures:
         self._heartbeat_failures = 0
 
     def record_success(self) -> None:
-        """The server has taken the token."""
+        """Record that the server accepted the token."""
         self._was_accepted, self._failing_since = True, None
 
     def record_failure(self, error: ApiError, *, renewed: bool = False) -> None:
-        """The server has not taken it. `renewed`: there is another one by now, which has a time of its own."""
+        """Record that the server rejected the token. `renewed`: a newer one exists, which gets a period of its own."""
         if renewed:
             self._failing_since = None
             return
@@ -96,11 +95,11 @@ class AuthFailures:
             self._on_lost(text)
 
     def record_heartbeat(self) -> None:
-        """A heartbeat has come through."""
+        """Record a successful heartbeat."""
         self._heartbeat_failures = 0
 
     def record_heartbeat_failure(self, error: ApiError) -> None:
-        """A heartbeat was refused."""
+        """Record a rejected heartbeat."""
         self._heartbeat_failures += 1
         if self._heartbeat_failures == 1:
             _log.warning("workspace %s: a heartbeat was refused (%s)", self._id, error)

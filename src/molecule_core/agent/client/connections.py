@@ -1,6 +1,6 @@
-"""Clients of the servers, one for each workspace, each with its own token; workspaces of one server share connections.
+"""Creates one client per workspace with its own token; workspaces of one server share connections.
 
-Above: memberships, verbs. Below: client, which is loaded with this module: not before the host's first answer.
+Loads the HTTP client, so it must not be imported before the first response to the host.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from molecule_core.common.logs import register_secret
 
 _log = logging.getLogger("molecule.agent")
 _UNAUTHORIZED = 401
-# Each needs a connection while it is taken, and keeps its memory for ever.
+# A connecting workspace needs a connection, whose memory is kept afterwards.
 _MAX_CONCURRENT_CONNECTS = 8
 
 
 class ServerConnections:
-    """Hands out clients. A client always carries the token that the registry has at that moment."""
+    """Clients and connection pools by server. Clients always carry the current token."""
 
     def __init__(self, tokens: TokenRegistry) -> None:
         self._tokens = tokens
@@ -28,7 +28,7 @@ class ServerConnections:
         self._connect_gates: dict[str, asyncio.Semaphore] = {}
 
     def api(self, workspace_id: str, url: str) -> ApiClient:
-        """The client of a workspace. Raises UnknownWorkspace."""
+        """Return the client of a workspace. Raises UnknownWorkspace."""
         token = self._tokens.token(workspace_id)
         known = self._apis.get(workspace_id)
         if known is None or known[0] != token:
@@ -39,20 +39,22 @@ class ServerConnections:
         return known[1]
 
     def connect_gate(self, url: str) -> asyncio.Semaphore:
-        """Held by a seat while it is taken: a hundred of one server come a few at a time. Each server has its own."""
+        """Return the server's semaphore, which limits how many of its workspaces connect at once."""
         if url not in self._connect_gates:
             self._connect_gates[url] = asyncio.Semaphore(_MAX_CONCURRENT_CONNECTS)
         return self._connect_gates[url]
 
     async def close(self) -> None:
-        """Lets go of all connections."""
+        """Close all connections."""
         for each in self._connections.values():
             await each.close()
 
 
 class WorkspaceRequester:
-    """Requests as one seat, with the token that it has at that moment: whoever keeps this keeps no old one. (A
-    `Speaks`, but that it raises ApiError and NoAnswer.)"""
+    """Requester of one workspace that reads the current token for each request.
+
+    A `Requester`, except that it raises ApiError and NoAnswerError.
+    """
 
     def __init__(self, workspace: WorkspaceConfig, servers: ServerConnections, tokens: TokenRegistry) -> None:
         self._workspace = workspace
@@ -60,21 +62,21 @@ class WorkspaceRequester:
         self._tokens = tokens
 
     def api(self) -> ApiClient:
-        """The client of this moment; not to be kept."""
+        """Return the current client; not to be kept."""
         return self._servers.api(self._workspace.id, self._workspace.url)
 
     @property
     def is_token_renewable(self) -> bool:
-        """Whether the token stands in a file, which somebody may renew."""
+        """Return whether the token is in a file and can be renewed."""
         return self._workspace.token_file is not None
 
     @property
     def token(self) -> str:
-        """The token of this moment."""
+        """Return the current token."""
         return self._tokens.token(self._workspace.id)
 
     def _reload_token(self) -> None:
-        """Somebody may have written a new token into the file."""
+        """Reload the token from its file, which may have a new one."""
         if self._workspace.token_file is None:
             return
         try:
@@ -94,8 +96,10 @@ class WorkspaceRequester:
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """The decoded answer. What is refused for its token, and so was not done, is asked once more if there is
-        another token by then. Raises ApiError, NoAnswer."""
+        """Return the decoded response. Raises ApiError, NoAnswerError.
+
+        A request rejected for its token was not executed, so it is retried once if there is a newer token.
+        """
         token = self.token
         try:
             return await self.api().call(method, path, body=body, query=query, headers=headers)
@@ -105,7 +109,7 @@ class WorkspaceRequester:
         return await self.api().call(method, path, body=body, query=query, headers=headers)
 
     def has_newer_token(self, token: str) -> bool:
-        """Whether there is another token by now than this one, perhaps in the file."""
+        """Return whether there is a newer token than this one, reading the file if needed."""
         if self.token == token:
             self._reload_token()
         return self.token != token

@@ -1,7 +1,7 @@
-"""Which threads are being driven, each once at a time. One whose drive broke down waits before it is driven again: the
-server tells of its open turn at once and again, and a mistake that stays would spend all requests on it.
+"""Tracks which threads are being driven, each at most once at a time.
 
-Above: running. Below: the driver that is handed in.
+A thread whose drive failed unexpectedly waits before the next try: the server reports its open turn again at once, and
+a persistent error would otherwise use up all requests.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 
 
 class ActiveDrives:
-    """Threads under the hands of a driver. `drive`: drives one to the end of its open turn."""
+    """Threads that are being driven. `drive`: drives one thread to the end of its open turn."""
 
     def __init__(self, drive: Callable[[str], Awaitable[None]], *, clock: Clock, randomness: Randomness) -> None:
         self._drive = drive
@@ -33,16 +33,16 @@ class ActiveDrives:
 
     @property
     def tasks(self) -> list["asyncio.Task[None]"]:
-        """What is under way."""
+        """Return the running tasks."""
         return list(self._tasks.values())
 
     def start_drive(self, thread_id: str) -> None:
-        """Has a thread driven that is not driven yet."""
+        """Start to drive a thread that is not driven yet."""
         task = self._tasks[thread_id] = asyncio.create_task(self._run_drive(thread_id))
         task.add_done_callback(partial(self._on_done, thread_id))
 
     async def wait_for_any(self, thread_ids: Collection[str], seconds: float) -> None:
-        """Until the first of these is over, at most so long."""
+        """Wait until one of these threads is done, at most `seconds`."""
         running = [task for thread_id, task in self._tasks.items() if thread_id in thread_ids]
         if running:
             await self._clock.wait(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED), seconds)
@@ -53,7 +53,7 @@ class ActiveDrives:
     async def _run_drive(self, thread_id: str) -> None:
         try:
             await self._drive(thread_id)
-        except Exception as error:  # nobody has foreseen it: it costs this thread its time, and no other one
+        except Exception as error:  # an unexpected error must delay only this thread
             if is_cancelling():
                 raise
             back_off = self._back_offs.setdefault(thread_id, BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness))

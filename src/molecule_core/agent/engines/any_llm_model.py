@@ -1,6 +1,6 @@
-"""Models of any provider, by way of any-llm (optional extra `models`). Loaded when a model is opened, and only here.
+"""Calls models of any provider through any-llm (optional extra `models`), which is loaded only when a model is opened.
 
-Its own retries are off: when to try again is the engine's to say. Above: opening. Below: the library.
+The library's own retries are disabled: the engine decides when to retry.
 """
 
 import re
@@ -23,16 +23,16 @@ from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.common.logs import redact, register_secret
 
 _INSTALL = "install the extra: pip install 'molecule-core[models]'"
-# Of whom the whole prompt up to the last message is kept warm only if a request asks for it.
+# These cache the prompt up to the last message only if a request asks for it.
 _CACHE_CONTROL_PROVIDERS = ("anthropic", "azureanthropic", "vertexaianthropic")
-# They want to be told how long an answer may be; all their models can do as much.
+# The same providers require a length limit for answers; all their models allow this one.
 _DEFAULT_MAX_TOKENS = 8192
-_TROUBLE, _TIMEOUT, _CONFLICT, _TOO_MANY = 500, 408, 409, 429
+_SERVER_ERROR, _TIMEOUT, _CONFLICT, _TOO_MANY = 500, 408, 409, 429
 _SECONDS = re.compile(r"\d+(\.\d+)?")
 
 
 class AnyLlmModel:
-    """A provider's models. (A `Model`.)"""
+    """Models of one provider. (A `Model`.)"""
 
     def __init__(
         self,
@@ -42,17 +42,18 @@ class AnyLlmModel:
         base_url: str | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
-        """Raises NoModel."""
+        """Open a client of the provider. Raises ModelUnavailableError."""
         self._provider = provider.lower()
         self._max_output_tokens = max_output_tokens
         self._library = _load_library()
         self._client = _open_client(self._library, self._provider, key, base_url)
-        found = getattr(getattr(self._client, "client", None), "api_key", None)
-        if isinstance(found, str) and found:  # perhaps the library has found it, where the provider's programs have it
-            register_secret(found)
+        api_key = getattr(getattr(self._client, "client", None), "api_key", None)
+        # possibly found by the library in the provider's own environment variable
+        if isinstance(api_key, str) and api_key:
+            register_secret(api_key)
 
     async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """What the model answers, piece by piece. Raises ModelError."""
+        """Yield the model's answer in pieces. Raises ModelError."""
         calls = _CallBuilder()
         reason = ""
         try:
@@ -66,7 +67,7 @@ class AnyLlmModel:
                     yield ModelUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         except self._library.exceptions.AnyLLMError as error:
             raise _to_model_error(error) from None
-        except Exception as error:  # what it refuses of a request, or cannot read of an answer, comes as it was raised
+        except Exception as error:  # invalid requests and unreadable answers are raised without wrapping
             raise ModelError(_error_text(error), retryable=False) from None
         for call in calls.complete_calls():
             yield call
@@ -95,7 +96,7 @@ class AnyLlmModel:
         return {name: value for name, value in params.items() if value is not None}
 
     async def close(self) -> None:
-        """Lets go of its connections."""
+        """Close the connections."""
         close: Callable[[], Any] | None = getattr(getattr(self._client, "client", None), "close", None)
         if close is not None:
             await close()
@@ -110,18 +111,18 @@ def _load_library() -> Any:
 
 
 def _open_client(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
-    kinds = library.exceptions
+    errors = library.exceptions
     try:
         return _create_client(library, provider, key, base_url)
-    except kinds.MissingApiKeyError as error:
+    except errors.MissingApiKeyError as error:
         raise ModelUnavailableError(
             f"{sanitize_line(redact(str(error)), 300)}. Or name another variable with api_key_env"
         ) from None
-    except kinds.UnsupportedProviderError:
+    except errors.UnsupportedProviderError:
         raise ModelUnavailableError(
             f"no provider is called {sanitize_line(provider)!r}; a server that speaks like OpenAI's needs base_url"
         ) from None
-    except kinds.AnyLLMError as error:  # an address that is none, or more that this provider wants to know
+    except errors.AnyLLMError as error:  # an invalid URL, or a setting that this provider also requires
         raise ModelUnavailableError(
             f"{sanitize_line(provider)} cannot be used as it is set: {_error_text(error)}"
         ) from None
@@ -132,13 +133,13 @@ def _open_client(library: Any, provider: str, key: str | None, base_url: str | N
 
 
 def _create_client(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
-    kinds = library.exceptions
-    members: dict[str, Any] = {"api_key": key, "api_base": base_url, "unified_exceptions": True}
+    errors = library.exceptions
+    options: dict[str, Any] = {"api_key": key, "api_base": base_url, "unified_exceptions": True}
     try:
-        return library.AnyLLM.create(provider, **members, max_retries=0)
-    except kinds.UnsupportedParameterError:  # its client never tries again by itself
-        return library.AnyLLM.create(provider, **members)
-    except kinds.UnsupportedProviderError:
+        return library.AnyLLM.create(provider, **options, max_retries=0)
+    except errors.UnsupportedParameterError:  # its client has no retries of its own
+        return library.AnyLLM.create(provider, **options)
+    except errors.UnsupportedProviderError:
         if base_url is None:
             raise
         return library.AnyLLM.create_openai_compatible(provider, base_url, key, unified_exceptions=True, max_retries=0)
@@ -149,13 +150,13 @@ def _tool_definition(name: str, description: str, schema: dict[str, Any]) -> dic
 
 
 class _CallBuilder:
-    """Calls of tools, put together from their pieces."""
+    """Assembler of tool calls from the deltas of a stream."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, list[str]] = {}
 
     def add_delta(self, delta: Any) -> list[ModelEvent]:
-        """What a piece of the stream says beside calls."""
+        """Add the calls of a delta; return its other events."""
         events: list[ModelEvent] = []
         if delta.reasoning is not None and delta.reasoning.content:
             events.append(ReasoningDelta(delta.reasoning.content))
@@ -164,32 +165,32 @@ class _CallBuilder:
         if delta.content:
             events.append(TextDelta(delta.content))
         for each in delta.tool_calls or ():
-            known = self._pieces.setdefault(each.index, ["", "", ""])
-            known[0] = each.id or known[0]
+            piece = self._pieces.setdefault(each.index, ["", "", ""])
+            piece[0] = each.id or piece[0]
             if each.function is not None:
-                known[1] = each.function.name or known[1]
-                known[2] += each.function.arguments or ""
+                piece[1] = each.function.name or piece[1]
+                piece[2] += each.function.arguments or ""
         return events
 
     def complete_calls(self) -> list[ModelToolCall]:
-        """All of them, in their order."""
+        """Return all calls in order."""
         return [ModelToolCall(id_, name, arguments) for _, (id_, name, arguments) in sorted(self._pieces.items())]
 
 
 def _error_text(error: Exception) -> str:
-    """An error as one line without credentials."""
+    """Format an error as one line without credentials."""
     return sanitize_line(redact(f"{type(error).__name__}: {error}"), 500)
 
 
 def _to_model_error(error: Any) -> ModelError:
-    """What an error of the library means for the engine."""
+    """Convert an error of the library."""
     status, name = error.status_code, type(error).__name__
-    retryable = status in (_TIMEOUT, _CONFLICT, _TOO_MANY) or (status or _TROUBLE) >= _TROUBLE
-    known = name in ("RateLimitError", "ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
+    retryable = status in (_TIMEOUT, _CONFLICT, _TOO_MANY) or (status or _SERVER_ERROR) >= _SERVER_ERROR
+    is_transient_kind = name in ("RateLimitError", "ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
     too_long = name == "ContextLengthExceededError"
     return ModelError(
         _error_text(error),
-        retryable=(retryable if status is not None else known) and not too_long,
+        retryable=(retryable if status is not None else is_transient_kind) and not too_long,
         retry_after=_parse_seconds(
             getattr(error, "retry_after", None) or _retry_after_header(error.original_exception)
         ),
@@ -204,5 +205,5 @@ def _retry_after_header(original: Any) -> str | None:
 
 
 def _parse_seconds(text: str | None) -> float | None:
-    """How long a provider says to wait; a date is not understood, and the engine's own waits count."""
+    """Parse the seconds of `retry-after`; for a date return None, and the engine's own delays apply."""
     return float(text) if text is not None and _SECONDS.fullmatch(text.strip()) else None

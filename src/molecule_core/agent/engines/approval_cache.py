@@ -1,7 +1,6 @@
-"""Decisions on approvals come twice: to the call that waits for them, and as a message. What a call has heard needs no
-turn of its own.
+"""Remembers decisions on approvals that a waiting call has received, so that the message about them starts no turn.
 
-Above: leave, mailing, running. Below: nothing. In memory: after a restart a message too many is only read once more.
+In memory: after a restart such a message is only read once more.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ _MAX_DELIVERED = 1000
 
 
 class DecisionCache:
-    """What calls of this process have heard, and whether some still wait."""
+    """Decisions delivered to calls of this process, and the number of calls still waiting."""
 
     def __init__(self) -> None:
         self._delivered: OrderedDict[str, bool] = OrderedDict()
@@ -22,7 +21,7 @@ class DecisionCache:
 
     @contextlib.contextmanager
     def track_call(self) -> Iterator[None]:
-        """While a call asks for leave and waits: which approval it is about is known only at its end."""
+        """Count a call as waiting for a decision; its approval is known only when it ends."""
         self._open_calls += 1
         try:
             yield
@@ -31,13 +30,13 @@ class DecisionCache:
             self._changed.set()
 
     def record_call(self, approval_id: str, *, settled: bool) -> None:
-        """A call has ended: with the decision, or without it."""
+        """Record the end of a call; `settled`: whether it received the decision."""
         self._delivered[approval_id] = settled
         if len(self._delivered) > _MAX_DELIVERED:
             self._delivered.popitem(last=False)
 
     async def was_delivered(self, approval_id: str) -> bool:
-        """Whether a call has heard the decision; waits as long as one may still hear it."""
+        """Return whether a call received the decision; waits while an open call may still receive it."""
         while approval_id not in self._delivered and self._open_calls:
             self._changed.clear()
             await self._changed.wait()

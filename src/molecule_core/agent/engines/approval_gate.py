@@ -1,8 +1,7 @@
-"""The hard stop of `approval_rules`: what needs leave is asked for before it is done, and is done at most once.
+"""Enforces `approval_rules`: a call that needs an approval is run only with it, and at most once.
 
-The leave is for exactly these arguments; if who decides has edited them, the edited ones are what is done. Above:
-driving. Below: the walks about approvals, and somebody patient who makes the requests: a refusal that passes is no
-decision.
+The approval is for exactly these arguments; if the decision edited them, the edited ones are used. Requests are made
+through a requester that retries, since a transient error is no decision.
 """
 
 import re
@@ -25,18 +24,20 @@ from molecule_core.tools.spec import APPROVAL_ARGUMENT, ToolError
 from molecule_core.wire.schemas.approvals import ApprovalRule
 
 ACTION_PREFIX = "call:"
-"""How the action of a call of a tool begins; the tool's name follows."""
+"""Prefix of the action of a tool call; the tool's name follows."""
 TOOL_PREFIX = "tool:"
-"""How rules may begin too: those of the server do, which asks for leave by itself. A rule in either spelling holds."""
+"""Alternative prefix in rules, used by the server's own approval rules; both spellings apply."""
 UNGATED_TOOLS = ("request_approval", "decide_approval")
-"""Tools that no rule of an agent's own stops: by them leave is asked for and given."""
+"""Tools exempt from the agent's own rules: they request and decide approvals."""
 _APPROVAL_USED = "approval_used"
 _HISTORY_LIMIT = 100
 
 
 class ToolApprovalGate:
-    """Lets calls through, or stops them. `rules` may be exchanged while it works; `asked`: told of each approval whose
-    decision has not come yet, and of the thread that it is for."""
+    """Gate that allows calls or stops them.
+
+    `rules` may be replaced at any time. `on_pending`: called with each undecided approval and its thread.
+    """
 
     def __init__(
         self,
@@ -65,9 +66,12 @@ class ToolApprovalGate:
         is_repeat: bool = False,
         extra_rules: Sequence[ApprovalRule] = (),
     ) -> ThreadToolCall | ToolOutput:
-        """What may be run now, or what the model is told instead. `waits`: told when a decision is waited for, and when
-        no more; `more`: rules that hold for this call too; `again`: an earlier life may have used the leave for this
-        very call already. Never raises for a refusal of the server: what is not known to be allowed is not done."""
+        """Return the call to run, or the output that the model gets instead.
+
+        `set_waiting`: called when the wait for a decision starts and ends. `is_repeat`: an earlier process may have
+        used the approval for this very call. `extra_rules`: apply to this call too. Never raises for a server error:
+        without a known approval the call is not run.
+        """
         try:
             rule = await self._rule_for(call, (*self.rules, *extra_rules))
             if rule is None:
@@ -81,7 +85,7 @@ class ToolApprovalGate:
             return ToolOutput(f"not done: {call.tool} needs an approval, which could not be had: {error.text}", True)
 
     async def _rule_for(self, call: ThreadToolCall, rules: Sequence[ApprovalRule]) -> ApprovalRule | None:
-        """The first rule that stops a call."""
+        """Return the first rule that stops a call."""
         if call.tool in UNGATED_TOOLS:
             return None
         names, cost = (f"{ACTION_PREFIX}{call.tool}", f"{TOOL_PREFIX}{call.tool}"), _cost(call.arguments)
@@ -102,35 +106,35 @@ class ToolApprovalGate:
         self, call: ThreadToolCall, rule: ApprovalRule, is_repeat: bool
     ) -> ThreadToolCall | ToolOutput:
         arguments = dict(call.arguments) if isinstance(call.arguments, dict) else {}
-        named = arguments.pop(APPROVAL_ARGUMENT, "")
-        plain = replace(call, arguments=arguments)
-        known = await self._find_named_approval(str(named), plain) if named else None
-        approval = known or await self._request_approval(plain, rule)
+        named_id = arguments.pop(APPROVAL_ARGUMENT, "")
+        plain_call = replace(call, arguments=arguments)
+        named_approval = await self._find_named_approval(str(named_id), plain_call) if named_id else None
+        approval = named_approval or await self._request_approval(plain_call, rule)
         if approval.status != "approved":
             return ToolOutput(_stopped_text(call.tool, approval), True)
         try:
             path = approval_tools.approval_path(self._workspace_id, approval.approval_id, "use")
-            # Asked again because an answer was lost, it is the same use.
-            said, same = {"action_hash": approval.action_hash}, idempotency_headers(_idempotency_key(call))
-            await self._requester.call("POST", path, body=said, headers=same)
+            # With the same key, a retry after a lost response counts as the same use.
+            body, key_headers = {"action_hash": approval.action_hash}, idempotency_headers(_idempotency_key(call))
+            await self._requester.call("POST", path, body=body, headers=key_headers)
         except ToolError as error:
             if not (is_repeat and error.code == _APPROVAL_USED):
                 raise
-        return _approved_call(plain, approval)
+        return _approved_call(plain_call, approval)
 
     async def _find_named_approval(
         self, approval_id: str, call: ThreadToolCall
     ) -> approval_tools.ApprovalSummary | None:
-        """The approval that a call names, if it is for this very action."""
+        """Return the approval that a call names, if it is for exactly this action."""
         path = approval_tools.approval_path(self._workspace_id, approval_id)
         response = await self._requester.call("GET", path)
         approval = approval_tools.parse_approval(response)
-        same = approval.action == f"{ACTION_PREFIX}{call.tool}" and response.get("proposed") == _action_details(call)
-        return approval if same else None
+        is_same = approval.action == f"{ACTION_PREFIX}{call.tool}" and response.get("proposed") == _action_details(call)
+        return approval if is_same else None
 
     async def _request_approval(self, call: ThreadToolCall, rule: ApprovalRule) -> approval_tools.ApprovalSummary:
         cost = _cost(call.arguments)
-        given = RequestApprovalArguments(
+        arguments = RequestApprovalArguments(
             action=f"{ACTION_PREFIX}{call.tool}",
             reason=f"The agent wants to call {call.tool}. A rule of its own says that this needs an approval"
             + (f": {sanitize_line(rule.note, 300)}" if rule.note else "."),
@@ -142,7 +146,7 @@ class ToolApprovalGate:
             response = await approval_tools.request_approval(
                 self._requester,
                 self._workspace_id,
-                given,
+                arguments,
                 _idempotency_key(call),
                 clock=self._clock,
                 thread_id=call.thread_id,
@@ -155,7 +159,7 @@ class ToolApprovalGate:
 
 
 def matches_pattern(pattern: str, action: str) -> bool:
-    """Whether an action fits a pattern, in which `*` is any text."""
+    """Return whether an action matches a pattern, in which `*` is any text."""
     return re.fullmatch(".*".join(re.escape(each) for each in pattern.split("*")), action, re.DOTALL) is not None
 
 
@@ -169,12 +173,12 @@ def _cost(arguments: Any) -> float | None:
 
 
 def _idempotency_key(call: ThreadToolCall) -> str:
-    """One approval for one call, however often it is tried."""
+    """Return the key of a call, so that retries create only one approval."""
     return f"leave:{call.thread_id}:{call.call_id}"[:128]
 
 
 def _approved_call(call: ThreadToolCall, approval: approval_tools.ApprovalSummary) -> ThreadToolCall | ToolOutput:
-    """What was approved, which may be other than what was asked for."""
+    """Return the approved call, which may differ from the requested one."""
     if approval.edited is None:
         return call
     arguments = approval.details.get("arguments")
@@ -186,7 +190,7 @@ def _approved_call(call: ThreadToolCall, approval: approval_tools.ApprovalSummar
 
 
 def _stopped_text(tool: str, approval: approval_tools.ApprovalSummary) -> str:
-    said = (
+    decision_note = (
         f" They say: {sanitize_line(approval.decided.note, 500)}"
         if approval.decided is not None and approval.decided.note
         else ""
@@ -195,18 +199,18 @@ def _stopped_text(tool: str, approval: approval_tools.ApprovalSummary) -> str:
         return (
             f"not done: {tool} needs an approval ({approval.approval_id}), which is asked for. The decision comes as a "
             f"message; if it is approved, call {tool} again with the very same arguments and {APPROVAL_ARGUMENT} "
-            f'"{approval.approval_id}". Do nothing of it until then.{said}'
+            f'"{approval.approval_id}". Do nothing of it until then.{decision_note}'
         )
-    return f"not done: the approval for {tool} was {approval.status}. Do not try it in another way.{said}"
+    return f"not done: the approval for {tool} was {approval.status}. Do not try it in another way.{decision_note}"
 
 
 def edited_note(original: ThreadToolCall, executed: ThreadToolCall) -> str:
-    """What the model is told if not its own arguments were used."""
-    if executed is original:  # nobody was asked, and `approval_id` may be what the call is about
+    """Return the note for the model if other than its own arguments were used."""
+    if executed is original:  # no approval was needed, and `approval_id` may be an argument of the tool itself
         return ""
-    own = original.arguments
-    if isinstance(own, dict) and APPROVAL_ARGUMENT in own:
-        own = {name: value for name, value in own.items() if name != APPROVAL_ARGUMENT}
-    if own == executed.arguments:
+    own_arguments = original.arguments
+    if isinstance(own_arguments, dict) and APPROVAL_ARGUMENT in own_arguments:
+        own_arguments = {name: value for name, value in own_arguments.items() if name != APPROVAL_ARGUMENT}
+    if own_arguments == executed.arguments:
         return ""
     return f"(approved with other arguments, which were used: {msgspec.json.encode(executed.arguments).decode()})\n"

@@ -1,10 +1,8 @@
-"""The sight of a thread as messages of a chat, which is what providers understand. Pure.
+"""Encodes the model context of a thread as chat messages for providers. Pure.
 
-Providers know four roles. What is told at the beginning is `system`; what the platform tells later is a framed message
-of the user's place, because most providers take a system message only at the beginning. What another agent wrote is
-never in the user's place: it comes as the result of a tool that nobody can call (decision 0046).
-
-Above: the library's model. Below: the door.
+Providers have four roles. Developer items at the beginning become `system`; later ones become framed `user` messages,
+since most providers accept system messages only at the beginning. Messages of other agents never become `user` messages
+but results of a tool that cannot be called (decision 0046).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,16 +14,15 @@ from molecule_core.agent.engines.call_ids import to_model_id
 from molecule_core.wire.schemas.threads import ModelContextItem
 
 INCOMING_TOOL = "incoming_message"
-"""The tool as whose results the words of other agents stand in a chat."""
+"""Name of the tool whose results are the messages of other agents."""
 NOTE_START, NOTE_END = "<platform_note>\n", "\n</platform_note>"
-"""What stands around a note of the platform in the user's place."""
+"""Frame around a platform note in a `user` message."""
 OPENING_TEXT = "(a message has come)"
-"""In the user's place, where a chat would begin with what another agent wrote: providers want the user first."""
+"""First `user` message of a chat that would begin with another agent's message: providers require the user first."""
 
 
 def to_chat_messages(items: Sequence[ModelContextItem]) -> list[dict[str, Any]]:
-    """The messages, in the order of the items; but the outputs of a message's calls stand right behind it, whatever
-    came between."""
+    """Encode items in order, except that the outputs of calls directly follow the message with the calls."""
     chat = _ChatBuilder()
     for item in items:
         chat.add_item(item)
@@ -35,18 +32,18 @@ def to_chat_messages(items: Sequence[ModelContextItem]) -> list[dict[str, Any]]:
 class _ChatBuilder:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
-        self._held: list[ModelContextItem] = []
-        """What came between calls and their outputs."""
+        self._deferred: list[ModelContextItem] = []
+        """Items between calls and their outputs."""
         self._open_calls: dict[str, str] = {}
-        """Calls whose outputs have not come, and what each is called here."""
+        """Calls without an output yet -> their ids in the chat."""
         self._names: set[str] = set()
         self._is_answering = False
-        """Some of the outputs have come, others not."""
+        """Some outputs of the open calls have arrived, others have not."""
         self._has_started = False
         self._reasoning: dict[str, Any] = {}
 
     def add_item(self, item: ModelContextItem) -> None:
-        """The next item."""
+        """Add the next item."""
         if item.role == "tool" and item.call_id in self._open_calls:
             name = self._open_calls.pop(item.call_id)
             self._is_answering = bool(self._open_calls)
@@ -54,18 +51,18 @@ class _ChatBuilder:
             if not self._open_calls:
                 self._flush_held()
         elif self._open_calls and (self._is_answering or not _is_call(item)):
-            self._held.append(item)
+            self._deferred.append(item)
         else:
             self._append_item(item)
 
     def messages(self) -> list[dict[str, Any]]:
-        """All of them. A call whose output never came has none here either."""
+        """Return all messages. A call that never got an output has none here either."""
         self._open_calls.clear()
         self._flush_held()
         return self._messages
 
     def _flush_held(self) -> None:
-        held, self._held = self._held, []
+        held, self._deferred = self._deferred, []
         for item in held:
             self.add_item(item)
 
@@ -81,7 +78,7 @@ class _ChatBuilder:
                 self._append_peer(item)
             case "assistant":
                 self._append_assistant(item)
-            case "tool":  # the call that it belongs to is no longer seen
+            case "tool":  # its call is no longer in the context
                 self._append_message("user", content=f"{NOTE_START}{item.text}{NOTE_END}")
 
     def _append_message(self, role: str, **members: Any) -> None:
@@ -114,7 +111,7 @@ class _ChatBuilder:
         self._reasoning = {}
 
     def _unique_name(self, call_id: str) -> str:
-        """What a call is called here: as its model has called it, if no other is called so."""
+        """Return the chat id of a call: the model's own, unless another call has it."""
         name = to_model_id(call_id)
         name = call_id if name in self._names else name
         self._names.add(name)
@@ -132,10 +129,10 @@ def _tool_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
 
 
 def _reasoning_fields(item: ModelContextItem) -> dict[str, Any]:
-    """What was thought, as far as its provider wants it back."""
+    """Return reasoning if its provider requires it back."""
     return {"reasoning": {"content": item.text}, "extra_content": item.data} if item.data else {}
 
 
 def chat_texts(messages: Iterable[dict[str, Any]]) -> list[str]:
-    """All texts that a chat shows."""
+    """Return all texts of a chat."""
     return [each["content"] for each in messages if each.get("content")]

@@ -1,9 +1,7 @@
-"""Which thread a message belongs to. Pure, but for the small file that remembers what answers are expected where.
+"""Assigns messages to threads. Pure, except for a small file that stores which thread awaits which result.
 
-A person's words and each peer's have a thread of their own, and so has each task that is delegated to the agent, and
-what the platform tells by itself. The
-result of a task that it has given, and the decision on what it has asked leave for, go to the thread that asked.
-Above: mailing. Below: the disk.
+There is one thread for the person, one per peer, one per task delegated to the agent, and one for system messages. The
+result of a delegated task and the decision on an approval go to the thread that requested it.
 """
 
 import os
@@ -19,15 +17,15 @@ from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
 
 _MAX_PENDING = 1000
 _PENDING_ID_MEMBERS = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
-"""Tools whose outcome may come later as a message, and the member of their result that names it."""
+"""Tools whose result may arrive later as a message, and the member of their output that identifies it."""
 _, DECISION_KIND = APPROVAL_KINDS
-"""The kind of the message that brings a decision."""
+"""Kind of the message that carries a decision."""
 SYSTEM_KIND = "system"
-"""The kind of what the platform tells by itself: no person has said it, and it ends no wait for others."""
+"""Kind of messages of the platform itself; they are from no person and end no wait for others."""
 
 
 def conversation_name(message: InboxMessage) -> str:
-    """The name of the conversation that a message is part of."""
+    """Return the name of the conversation of a message."""
     if message.kind == "delegation" and message.delegation_id:
         return f"task:{message.delegation_id}"
     if message.kind == SYSTEM_KIND:
@@ -38,7 +36,7 @@ def conversation_name(message: InboxMessage) -> str:
 
 
 def awaited_id_of(message: InboxMessage) -> str:
-    """What a message is the outcome of; empty if of nothing that a thread has asked for."""
+    """Return the id of the request that a message is the result of; empty if no thread requested it."""
     if message.kind == "delegation_result" and message.delegation_id:
         return message.delegation_id
     if message.kind == DECISION_KIND and message.approval_id:
@@ -47,25 +45,31 @@ def awaited_id_of(message: InboxMessage) -> str:
 
 
 def awaited_id_in(tool: str, result: Mapping[str, Any]) -> str:
-    """What the result of a tool says that will be told later; empty if nothing."""
+    """Return the id of the result that a tool announces for later; empty if none."""
     name = result.get(_PENDING_ID_MEMBERS[tool]) if tool in _PENDING_ID_MEMBERS else None
     return name if isinstance(name, str) else ""
 
 
 def is_settled(result: Mapping[str, Any]) -> bool:
-    """Whether the result of a tool says that nothing more will be told."""
+    """Return whether the output of a tool is final."""
     return result.get("settled") is True
 
 
 class _StoredConversations(Struct):
-    """What stands in the file: threads by what they wait for, oldest first; how often a conversation began anew."""
+    """Content of the file.
+
+    `errands`: threads by the id they await, oldest first. `rounds`: number of the current thread of each conversation.
+    """
 
     errands: dict[str, str] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
 
 
 class Conversations:
-    """Remembers. A file that is lost costs only that late results open a thread of their own."""
+    """Assignment of awaited results and conversations to threads.
+
+    If the file is lost, late results open a thread of their own.
+    """
 
     def __init__(self, folder: Path, workspace_id: str) -> None:
         self._path = folder / f".agent_threads_{workspace_id}"
@@ -76,7 +80,7 @@ class Conversations:
         self._awaited = OrderedDict(self._stored.errands)
 
     def expect_result(self, awaited_id: str, thread_id: str) -> None:
-        """The outcome of something is to go to a thread. Raises OSError."""
+        """Store that a result is to go to a thread. Raises OSError."""
         if self._awaited.get(awaited_id) == thread_id:
             return
         self._awaited[awaited_id] = thread_id
@@ -85,15 +89,15 @@ class Conversations:
         self._save()
 
     def thread_for(self, awaited_id: str) -> str | None:
-        """The thread that waits for the outcome of something."""
+        """Return the thread that awaits a result."""
         return self._awaited.get(awaited_id)
 
     def thread_key(self, conversation: str) -> str:
-        """Under which key the thread of a conversation is started: the same until it begins anew."""
+        """Return the key of a conversation's thread; it changes when the conversation is restarted."""
         return f"{conversation}:{self._stored.rounds.get(conversation, 1)}"
 
     def start_next_round(self, conversation: str) -> None:
-        """The thread of a conversation was closed: the next one is another. Raises OSError."""
+        """Restart a conversation in another thread, since its thread was closed. Raises OSError."""
         self._stored.rounds[conversation] = self._stored.rounds.get(conversation, 1) + 1
         self._save()
 

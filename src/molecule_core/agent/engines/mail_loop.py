@@ -1,8 +1,7 @@
-"""From the inbox to threads and back: each message is a turn of its conversation, and its end is told to the server.
+"""Moves messages from the inbox to threads: each message is a turn of its conversation, whose end is reported.
 
-A message is acknowledged only when the server knows what became of it. All that is done for it has a key made from the
-message's id: whatever is killed when, the message comes again and finds its turn. Above: running. Below: the inbox of
-the agent's membership, the routes of threads.
+A message is acknowledged only after its outcome was reported. All requests for it have keys derived from the message's
+id, so after a kill at any moment the message is delivered again and finds its turn.
 """
 
 import asyncio
@@ -36,8 +35,10 @@ _CLOSED, _ID_REUSED = "thread_closed", "message_id_reused"
 
 
 class MailLoop:
-    """One seat's mail. `settings`: with what its threads are started; `most_tokens`: a thread that has used so many is
-    followed by another one."""
+    """Message loop of one workspace.
+
+    `settings`: used to start its threads. `max_tokens`: a thread that has used this many is followed by another one.
+    """
 
     def __init__(
         self,
@@ -67,11 +68,11 @@ class MailLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no message waits, and none is worked on."""
+        """Return whether no message waits or is in work."""
         return not self._busy and not len(self._inbox)
 
     def record_end(self, turn_id: str, end: EndStep) -> None:
-        """A turn has ended in this process."""
+        """Record that a turn has ended in this process."""
         self._known_ends[turn_id] = end
         if len(self._known_ends) > _MAX_KNOWN_ENDS:
             self._known_ends.popitem(last=False)
@@ -79,11 +80,12 @@ class MailLoop:
             waiter.set_result(end)
 
     async def run(self) -> None:
-        """Takes mail until it is cancelled. Raises what cannot be helped."""
+        """Handle messages until cancelled. Raises unexpected errors of a message's task."""
         try:
             while True:
                 change = asyncio.ensure_future(self._inbox.wait_for_change())
-                await yield_to_others()  # it waits for news before anybody looks: what comes in between is not lost
+                # the waiter must be registered before the entries are read, or changes in between are missed
+                await yield_to_others()
                 for entry in list(self._inbox.entries()):
                     if entry.key not in self._busy:
                         self._start_entry(entry)
@@ -98,7 +100,7 @@ class MailLoop:
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
 
     def _start_entry(self, entry: InboxEntry) -> None:
-        entry.is_shown = True  # the heartbeat says that it is being worked on
+        entry.is_shown = True  # the heartbeat counts it as an active task
         self._busy[entry.key] = asyncio.create_task(self._handle_entry(entry))
 
     # -- one message ---------------------------------------------------------------------------------------------------
@@ -109,9 +111,9 @@ class MailLoop:
             await self._ack_entry(entry)
             return
         try:
-            async with self._turn_lock:  # one after the other, in the order of the inbox
+            async with self._turn_lock:  # turns start in the order of the inbox
                 thread_id, accepted = await self._accept_message(message)
-            if message.attempt > 1 or message.redelivered:  # its turn may have ended in an earlier life
+            if message.attempt > 1 or message.redelivered:  # its turn may have ended in an earlier process
                 known = await self._find_end(thread_id, accepted.turn_id)
             else:
                 known = None
@@ -123,13 +125,15 @@ class MailLoop:
         await self._ack_entry(entry)
 
     async def _is_known_decision(self, message: InboxMessage) -> bool:
-        """Whether a message brings only a decision that the call which waited for it has heard. (Nothing is said to an
-        `ack` either: two agents would thank each other for ever.)"""
+        """Return whether a message only carries a decision that the waiting call has received.
+
+        Messages with intent `ack` start no turn either: two agents would thank each other forever.
+        """
         is_decision = message.kind == DECISION_KIND and message.intent != "request"
         return is_decision and await self._decisions.was_delivered(message.approval_id)
 
     async def _accept_message(self, message: InboxMessage) -> tuple[str, TurnResponse]:
-        """The turn of a message: made now, or when it came before. Raises ApiError."""
+        """Return the turn of a message, created now or at an earlier delivery. Raises ApiError."""
         awaiting_thread = self._conversations.thread_for(awaited_id_of(message)) if awaited_id_of(message) else None
         if awaiting_thread is not None:
             try:
@@ -157,12 +161,12 @@ class MailLoop:
         return self._max_tokens is not None and thread.tokens_used >= self._max_tokens
 
     async def _ensure_turn(self, thread_id: str, message: InboxMessage) -> TurnResponse:
-        """A second message of a conversation waits for its own turn: each has an answer of its own."""
+        """Start a turn of its own for each message of a conversation, since each has its own answer."""
         return await self._retry.retry_call(lambda: ensure_turn(self._threads, thread_id, message))
 
     async def _wait_for_end(self, thread_id: str, turn_id: str) -> EndStep:
-        """How a turn ends, whoever ends it."""
-        if (known := self._known_ends.get(turn_id)) is not None:  # it was over before anybody asked
+        """Wait for the end of a turn, in whatever process it ends."""
+        if (known := self._known_ends.get(turn_id)) is not None:  # the turn ended before this call
             return known
         end_waiter = self._end_waiters.setdefault(turn_id, asyncio.get_running_loop().create_future())
         try:
@@ -176,11 +180,13 @@ class MailLoop:
     async def _find_end(self, thread_id: str, turn_id: str) -> EndStep | None:
         return await self._retry.retry_call(lambda: find_turn_end(self._threads, thread_id, turn_id))
 
-    # -- what the server is told ---------------------------------------------------------------------------------------
+    # -- reports to the server -----------------------------------------------------------------------------------------
 
     async def _report_end(self, entry: InboxEntry, end: EndStep) -> None:
-        """The final text, as the draft of the answer: whether one is due, and whether it is sent at once, is the
-        server's to say. A failure, in the agent's own log. Raises ApiError."""
+        """Report the final text as a draft answer, or a failure in the agent's own log. Raises ApiError.
+
+        The server decides whether an answer is due and whether the draft is sent at once.
+        """
         message = entry.message
         if end.status != "completed":
             await self._report_failure(message, end.error or "the turn was interrupted")
@@ -191,7 +197,7 @@ class MailLoop:
                 await self._report_failure(message, f"its answer was not taken: {sanitize_line(str(error), 300)}")
 
     async def _post_draft(self, activity_id: str, text: str) -> None:
-        """What a rule stops waits for who decides. Raises ApiError."""
+        """Post a draft; while an approval rule blocks it, retry until the decision. Raises ApiError."""
         seconds = _FIRST_POLL_SECONDS
         while True:
             try:
@@ -221,28 +227,29 @@ class MailLoop:
             )
 
     async def _post_log_entry(self, path: str, entry: dict[str, Any]) -> None:
-        """Raises ApiError, NoAnswer."""
+        """Post an entry to the agent's own log. Raises ApiError, NoAnswerError."""
         expect_member(await self._membership.api().post(path, entry), "status", str)
 
     async def _ack_entry(self, entry: InboxEntry) -> None:
-        """The message is handled; the membership tells the server, later if not now."""
+        """Acknowledge the message; the membership retries if the server is unreachable."""
         id_ = entry.message.activity_id
-        held = [each.message.attempt for each in self._inbox.find_entries(id_, self._membership.id)]
+        attempts = [each.message.attempt for each in self._inbox.find_entries(id_, self._membership.id)]
         try:
-            await self._membership.ack_message(id_, max([entry.message.attempt, *held]))
+            await self._membership.ack_message(id_, max([entry.message.attempt, *attempts]))
         except LeaderFenced:
             _log.warning("message %s may come once more: another process leads now", id_)
 
 
 def turn_key(message: InboxMessage) -> str:
-    """What makes a message one turn, however often it comes. Its reminder is another one: the first has not answered
-    it."""
+    """Return the key of a message's turn. A reminder has another one: the first turn did not answer the message."""
     return f"{message.activity_id}:reminder" if message.reminder else message.activity_id
 
 
 def turn_input(message: InboxMessage) -> list[dict[str, Any]]:
-    """A message as the input of a turn: a person's words are the user's, another agent's never. How to answer it is
-    the platform's to say."""
+    """Return a message as the input of a turn.
+
+    A person's text is user input, another agent's never is. Instructions on how to answer come from the platform.
+    """
     instructions = message.instructions
     if not message.peer_id and instructions is None:
         return [_text_part(plain_text(message))]
@@ -257,8 +264,8 @@ def turn_input(message: InboxMessage) -> list[dict[str, Any]]:
     peer = sanitize_line(
         f"{message.peer_name} ({message.peer_id})" if message.peer_name else message.peer_id, _MAX_NAME
     )
-    how = [] if instructions is None else [_text_part(strip_invisible(instructions.text))]
-    return [*how, {**_text_part(plain_text(message)), "peer": peer}]
+    instruction_parts = [] if instructions is None else [_text_part(strip_invisible(instructions.text))]
+    return [*instruction_parts, {**_text_part(plain_text(message)), "peer": peer}]
 
 
 def _text_part(text: str) -> dict[str, Any]:
@@ -266,7 +273,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 async def find_turn_end(threads: ThreadsClient, thread_id: str, turn_id: str) -> EndStep | None:
-    """How a turn has ended, by the log; None if it has not. Raises ApiError, NoAnswer."""
+    """Return how a turn has ended according to the log; None if it has not. Raises ApiError, NoAnswerError."""
     after = 0
     while log_entries := await threads.list_entries(thread_id, after=after):
         for each in log_entries:
@@ -277,8 +284,11 @@ async def find_turn_end(threads: ThreadsClient, thread_id: str, turn_id: str) ->
 
 
 async def ensure_turn(threads: ThreadsClient, thread_id: str, message: InboxMessage) -> TurnResponse:
-    """The turn of a message in a thread, however often it comes. It may come again in other words, as its sender was
-    renamed or how to answer it is said anew: it has its turn all the same. Raises ApiError, NoAnswer."""
+    """Start the turn of a message, or return the existing one. Raises ApiError, NoAnswerError.
+
+    A redelivered message may have another text, because its sender was renamed or its instructions changed; the key
+    identifies its turn.
+    """
     key = turn_key(message)
     try:
         return await threads.start_turn(thread_id, turn_input(message), key=key, mode="queue")

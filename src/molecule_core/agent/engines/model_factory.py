@@ -1,7 +1,4 @@
-"""Opens the model that a configuration or a thread names: `provider:model`, or `scripted:file`.
-
-Above: the engine. Below: the library's models and the scripted one.
-"""
+"""Opens the model that a configuration or a thread names: `provider:model`, or `scripted:file`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,14 +13,14 @@ from molecule_core.common.logs import register_secret
 
 
 class OpenModel(NamedTuple):
-    """A model, and what it is called at its provider."""
+    """A model, and its name at the provider."""
 
     model: Model
     name: str
 
 
 class ModelFactory:
-    """Opens models by their names and keeps them: a thread may have another one than the agent's usual."""
+    """Factory and cache of models by name: a thread may use another one than the agent's default."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], config: RunConfig) -> None:
         self._folder = folder
@@ -33,7 +30,7 @@ class ModelFactory:
         self._models: dict[str, Model] = {}
 
     def open(self, full_name: str) -> OpenModel:
-        """The model `provider:model`; without a provider it is one of the agent's usual provider. Raises NoModel."""
+        """Open `provider:model`; without a provider, the default one is used. Raises ModelUnavailableError."""
         provider, colon, name = full_name.partition(":")
         if not colon:
             provider, name = self._default_provider, full_name
@@ -41,23 +38,23 @@ class ModelFactory:
             raise ModelUnavailableError(
                 f"the model {sanitize_line(full_name)!r} is not of the form provider:model, such as openai:gpt-5"
             )
-        known = f"{provider}:{name}" if provider == SCRIPTED_PROVIDER else provider
-        if known not in self._models:
-            self._models[known] = self._create_model(provider, name)
-        return OpenModel(self._models[known], name)
+        cache_key = f"{provider}:{name}" if provider == SCRIPTED_PROVIDER else provider
+        if cache_key not in self._models:
+            self._models[cache_key] = self._create_model(provider, name)
+        return OpenModel(self._models[cache_key], name)
 
     def _create_model(self, provider: str, name: str) -> Model:
         if provider == SCRIPTED_PROVIDER:
             return ScriptedModel(read_script(self._folder, name))
         max_output_tokens = self._config.max_output_tokens
-        if provider != self._default_provider:  # whose address and key are for nobody else
+        if provider != self._default_provider:  # the configured URL and key are only for the default provider
             return AnyLlmModel(provider, max_output_tokens=max_output_tokens)
         return AnyLlmModel(
             provider, key=self._api_key(), base_url=self._config.base_url, max_output_tokens=max_output_tokens
         )
 
     def _api_key(self) -> str | None:
-        """The key of the usual provider; None: the library finds it where the provider's own programs have it."""
+        """Return the key of the default provider; None: the library uses the provider's own variable."""
         name = self._config.api_key_env
         if name is None:
             return None
@@ -68,6 +65,6 @@ class ModelFactory:
         return key
 
     async def close(self) -> None:
-        """Lets go of all connections."""
+        """Close all connections."""
         for each in self._models.values():
             await each.close()

@@ -1,7 +1,7 @@
-"""The door to models: what a model is shown, what comes back, and how it fails.
+"""Protocol of models: the request, the events of an answer, and the errors.
 
-A model is shown the sight of a thread as the server tells it, item by item, and nothing else. Above: the engine, which
-appends what comes back. Below: a library that speaks to providers, or a script; each is loaded when it is wanted.
+A model is shown exactly the model context of a thread as the server returns it, item by item. Implementations are
+loaded when needed.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -16,7 +16,7 @@ SCRIPTED_PROVIDER = "scripted"
 
 
 class ToolDefinition(Struct, frozen=True):
-    """A tool as a model sees it; `schema` is JSON Schema."""
+    """A tool as shown to a model. `schema`: JSON Schema."""
 
     name: str
     description: str
@@ -24,8 +24,11 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """One sampling. `cache_key`: the same for all requests of a thread, for providers that keep a prompt warm by it;
-    `may_call`: whether tools may be called this time."""
+    """One sampling request.
+
+    `cache_key`: equal for all requests of a thread, for providers that cache prompts by it. `may_call`: whether tools
+    may be called this time.
+    """
 
     model: str
     items: Sequence[ModelContextItem]
@@ -36,20 +39,20 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
 
 class TextDelta(Struct, frozen=True):
-    """A piece of what the model says."""
+    """A piece of the answer's text."""
 
     text: str
 
 
 class ReasoningDelta(Struct, frozen=True):
-    """A piece of what it thinks. `extra`: what its provider wants to be given back with it."""
+    """A piece of reasoning. `extra`: data that the provider requires back with it."""
 
     text: str = ""
     extra: dict[str, Any] | None = None
 
 
 class ModelToolCall(Struct, frozen=True):
-    """A whole call of a tool. `arguments` are JSON as the model wrote it: perhaps none."""
+    """A complete tool call. `arguments`: JSON as the model wrote it, possibly invalid."""
 
     call_id: str
     name: str
@@ -57,7 +60,7 @@ class ModelToolCall(Struct, frozen=True):
 
 
 class ModelUsage(Struct, frozen=True):
-    """What a sampling has cost in tokens. `estimated`: the provider did not say."""
+    """Tokens used by a sampling. `estimated`: the provider did not report them."""
 
     input: int
     output: int
@@ -65,7 +68,7 @@ class ModelUsage(Struct, frozen=True):
 
 
 class StreamEnd(Struct, frozen=True):
-    """The stream is complete. `reason`: stop, tool_calls, length or content_filter."""
+    """End of a complete stream. `reason`: stop, tool_calls, length or content_filter."""
 
     reason: str
 
@@ -74,8 +77,11 @@ ModelEvent = TextDelta | ReasoningDelta | ModelToolCall | ModelUsage | StreamEnd
 
 
 class ModelError(Exception):
-    """A sampling failed; the text is for people and holds no key. `retryable`: it may work later, after `retry_after`
-    seconds if that is known; `too_long`: the thread does not fit into the model."""
+    """A sampling failed; the text is for people and contains no key.
+
+    `retryable`: a later try may succeed, after `retry_after` seconds if known. `too_long`: the thread does not fit into
+    the model.
+    """
 
     def __init__(self, text: str, *, retryable: bool, retry_after: float | None = None, too_long: bool = False) -> None:
         self.text = text
@@ -86,13 +92,13 @@ class ModelError(Exception):
 
 
 class Model(Protocol):
-    """A model."""
+    """A language model."""
 
     def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """What it answers, piece by piece, `Finished` last. Raises ModelError."""
+        """Yield the answer in pieces, with a `StreamEnd` last. Raises ModelError."""
 
     async def close(self) -> None:
-        """Lets go of its connections."""
+        """Close the connections."""
 
 
 class ModelUnavailableError(Exception):

@@ -1,7 +1,7 @@
-"""What has changed of an agent's prompt since a thread was born with it. Pure.
+"""Describes how an agent's prompt has changed since a thread was started with it. Pure.
 
-A thread keeps its base; the difference is told as a note before its next turn, once. A note speaks of the base and not
-of the notes before it, so that the newest one alone is right. Above: driving. Below: the prompt.
+A thread keeps its base; the difference is added as a note before its next turn, once. Each note compares with the base
+and not with earlier notes, so that the newest one alone is valid.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from molecule_core.client.threads import EngineThread
 from molecule_core.wire.schemas.threads import ModelContextItem
 
 ORIGIN_PREFIX = "prompt:"
-"""How the origin of such a note begins; the hash of the prompt that it tells about follows."""
+"""Prefix of the origin of such a note; the hash of the described prompt follows."""
 NOTE = "context_note"
 _MAX_BYTES = 12_000
 _PEER = re.compile(r'^<peer id="([^"]*)"', re.MULTILINE)
@@ -30,33 +30,35 @@ _CHANGED_INTRO = (
 
 
 def text_hash(text: str) -> str:
-    """The name of a text, as the server makes it."""
+    """Return the hash of a text as the server computes it."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def drift_note(thread: EngineThread, items: Sequence[ModelContextItem], prompt: Prompt) -> tuple[str, str] | None:
-    """The note and its origin, if the model has not been told how its prompt is now. A base that is no prompt of the
-    platform (an override, a role, a review) is compared with nothing."""
+    """Return the text and origin of a note, if the model does not know the current prompt.
+
+    A base that is no prompt of the platform (an override, a role, a review) is not compared.
+    """
     base = thread.base_instructions
     if not base.rstrip().endswith(DELEGATION_FAILED.rstrip()):
         return None
-    now = text_hash(prompt.text)
+    current_hash = text_hash(prompt.text)
     notes = [each.origin for each in items if each.type == NOTE and each.origin.startswith(ORIGIN_PREFIX)]
     last_origin = notes[-1] if notes else None
-    known = text_hash(base) if last_origin is None else last_origin.removeprefix(ORIGIN_PREFIX)
-    if known == now:
+    known_hash = text_hash(base) if last_origin is None else last_origin.removeprefix(ORIGIN_PREFIX)
+    if known_hash == current_hash:
         return None
-    return f"{ORIGIN_PREFIX}{now}", describe_drift(base, prompt)
+    return f"{ORIGIN_PREFIX}{current_hash}", describe_drift(base, prompt)
 
 
 def describe_drift(base: str, prompt: Prompt) -> str:
-    """What a prompt says that a base does not, and which peers and parts are gone, in words for a model."""
+    """Describe for a model what is new in a prompt, and which peers and sections of the base are gone."""
     if base == prompt.text:
         return _UNCHANGED
     new = [each.text for each in prompt.sections if each.text not in base]
     names = dict(_NAME.findall(base))
-    here = set(_PEER.findall(prompt.text))
-    removed = [f"- {name} ({id_}) is no longer among your peers" for id_, name in names.items() if id_ not in here]
+    peer_ids = set(_PEER.findall(prompt.text))
+    removed = [f"- {name} ({id_}) is no longer among your peers" for id_, name in names.items() if id_ not in peer_ids]
     headings = set(_HEADING.findall(prompt.text))
     removed += [f"- what stands under “{each}” is over" for each in _HEADING.findall(base) if each not in headings]
     shown, left_out = _truncate("\n\n".join((*removed, *new)) or _ONLY_REMOVED)

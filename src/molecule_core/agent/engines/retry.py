@@ -1,6 +1,6 @@
-"""Calls of the server by an engine that outlives it: what was lost on the way, or refused for a while, is asked again.
+"""Retries an engine's calls to the server after lost responses and transient errors.
 
-Each call that an engine makes has a key or does nothing twice. Above: driving, mailing. Below: client.
+Every call of an engine has a key or is safe to repeat.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from molecule_core.tools.runners.requester import Requester
 
 _log = logging.getLogger("molecule.engine")
 T = TypeVar("T")
-# As long as the seats have for theirs: a server that is away must not hold up the end of the process.
+# 2 s, as for memberships: an unreachable server must not delay the end of the process.
 _SHUTDOWN_SECONDS = 2.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 ErrorPredicate = Callable[[ApiError], Awaitable[bool]]
@@ -29,7 +29,7 @@ _TRANSIENT_LIMIT = "thread_queue"
 
 
 def is_budget_spent(error: ApiError) -> bool:
-    """Whether a limit is reached that no waiting changes: tokens, and not turns that wait."""
+    """Return whether a limit is reached that waiting does not change: tokens, but not queued turns."""
     return error.code == LIMIT_CODE and error.problem.get("limit") != _TRANSIENT_LIMIT
 
 
@@ -38,7 +38,10 @@ async def _never(error: ApiError) -> bool:
 
 
 class RetryPolicy:
-    """Asks until there is an answer. `about_seat`: whether what was asked for is not found because the seat is not."""
+    """Policy that retries calls until they get a response.
+
+    `is_inaccessible`: returns whether a 404 means that the whole workspace is inaccessible.
+    """
 
     def __init__(self, clock: Clock, randomness: Randomness, is_inaccessible: ErrorPredicate = _never) -> None:
         self._clock = clock
@@ -46,12 +49,14 @@ class RetryPolicy:
         self._is_inaccessible = is_inaccessible
 
     async def is_transient(self, error: ApiError) -> bool:
-        """Whether the same may be answered later. A token that is not taken, or is somebody else's, may have been
-        replaced: the membership reads the new one, and ends the agent if there is none."""
+        """Return whether a repetition may succeed.
+
+        A rejected token may have been replaced: the membership reads the new one, and ends the agent if there is none.
+        """
         return error.is_transient or is_caller_rejected(error) or await self._is_inaccessible(error)
 
     async def retry_call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The answer, however long it takes. Raises ApiError for a refusal that waiting does not end."""
+        """Return the response, however long it takes. Raises ApiError for a rejection that waiting does not change."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         while True:
             try:
@@ -64,12 +69,14 @@ class RetryPolicy:
             await self.sleep(back_off.next_delay())
 
     async def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Sleep for `seconds`."""
         await sleep(self._clock, seconds)
 
     async def finish_quietly(self, work: Awaitable[object]) -> None:
-        """Lets something be said at an end; not for long if whoever says it is being ended, and then it raises nothing:
-        the server finds out when the lease ends."""
+        """Await some final work; if the caller is being cancelled, only briefly and without raising.
+
+        The server then notices the end when the lease expires.
+        """
         if not is_cancelling():
             await work
             return
@@ -80,13 +87,12 @@ class RetryPolicy:
             _log.info("what was to be said at the end is left out: %s", sanitize_line(str(error), 300))
 
     async def completes_within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
-        """Whether something ends within so many seconds; it goes on if not."""
+        """Return whether a task completes within `seconds`; it keeps running if not."""
         return await self._clock.wait(asyncio.wait([work]), seconds)
 
 
 class PersistentRequester:
-    """Requests for the tools that act from a thread, and for leave. (A `Speaks` of wire.speaks.) `api`: makes one
-    request, as a client does."""
+    """A `Requester` that retries, for tools that act from a thread and for approvals. `api`: makes one request."""
 
     def __init__(self, retry: RetryPolicy, api: Requester) -> None:
         self._retry = retry
@@ -101,7 +107,7 @@ class PersistentRequester:
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """The decoded answer. Raises ToolError."""
+        """Return the decoded response. Raises ToolError."""
         try:
             return await self._retry.retry_call(
                 lambda: self._api.call(method, path, body=body, query=query, headers=headers)

@@ -1,6 +1,6 @@
-"""`molecule agent run`: an agent of our own, from its folder to its exit code.
+"""Runs `molecule agent run`, an agent with its own engine, from its folder to its exit code.
 
-Above: the command line. Below: driving, mailing, the prompt, and what keeps a seat.
+Called by the command line.
 """
 
 import asyncio
@@ -54,8 +54,10 @@ _POLL_SECONDS, _RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.2, 1.0, 30.0
 async def run_agent(
     config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool, until_eof: bool = False
 ) -> int:
-    """Works until a signal comes, or, `once`, until nothing is left to be done, or, `until_eof`, until standard input
-    ends; returns the exit code. Raises BadConfiguration."""
+    """Work until a signal arrives; return the exit code. Raises ConfigurationError.
+
+    `once`: until nothing is left to do. `until_eof`: until standard input closes.
+    """
     if len(config.workspaces) != 1:
         ids = ", ".join(workspace.id for workspace in config.workspaces)
         raise ConfigurationError(f"an agent of one folder sits in one workspace, and there are several: {ids}")
@@ -70,17 +72,21 @@ async def run_agent(
 
 
 class EngineAgent:
-    """One folder, one workspace."""
+    """Agent of one folder in one workspace."""
 
-    def __init__(self, config: Configuration, own: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
-        self._config = own
+    def __init__(self, config: Configuration, run_config: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
+        self._config = run_config
         self._folder = folder
         self._clock = clock = SystemClock()
         self._randomness = randomness = SystemRandomness()
         ids = IdGenerator(clock, randomness)
-        self._model_factory = ModelFactory(folder, environ, own)
+        self._model_factory = ModelFactory(folder, environ, run_config)
         self._toolbox = Toolbox(
-            own.tools, self, self._run_collab_tool, on_result=self._record_result, max_bytes=own.tool_output_bytes
+            run_config.tools,
+            self,
+            self._run_collab_tool,
+            on_result=self._record_result,
+            max_bytes=run_config.tool_output_bytes,
         )
         self._runtime = AgentRuntime(
             config,
@@ -97,11 +103,11 @@ class EngineAgent:
         self._decisions = DecisionCache()
         self._conversations = Conversations(config.state, self._membership.id)
         self._gate = ToolApprovalGate(
-            own.approval_rules,
+            run_config.approval_rules,
             self._requester,
             self._membership.id,
             clock=clock,
-            wait_seconds=own.approval_wait_seconds,
+            wait_seconds=run_config.approval_wait_seconds,
             on_pending=self._conversations.expect_result,
             decisions=self._decisions,
         )
@@ -109,9 +115,9 @@ class EngineAgent:
             clock=clock,
             ids=ids,
             randomness=randomness,
-            tries=own.tries,
-            seconds=own.sampling_seconds,
-            parallel=own.parallel,
+            tries=run_config.tries,
+            seconds=run_config.sampling_seconds,
+            parallel=run_config.parallel,
         )
         self._mail_loop = MailLoop(
             self._membership,
@@ -120,11 +126,11 @@ class EngineAgent:
             self._conversations,
             self._decisions,
             retry=self._retry,
-            max_tokens=own.budget.thread,
-            settings={"model": own.model, **({"effort": own.effort} if own.effort else {})},
+            max_tokens=run_config.budget.thread,
+            settings={"model": run_config.model, **({"effort": run_config.effort} if run_config.effort else {})},
         )
         deps = DriverDependencies(
-            self._threads, self._model_factory, sampler, self._toolbox, self._gate, self._retry, ids, own
+            self._threads, self._model_factory, sampler, self._toolbox, self._gate, self._retry, ids, run_config
         )
         self._owner = _load_owner(config.state, ids)
         driver = TurnDriver(deps, self._owner, prompt=lambda: self._prompt, on_end=self._mail_loop.record_end)
@@ -132,40 +138,40 @@ class EngineAgent:
         self._prompt: Prompt | None = None
         self._prompt_reported = asyncio.Event()
         self._is_recovered = False
-        """It is known what an earlier life has left."""
+        """Whether the work that an earlier process left is known."""
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def check_model(self) -> None:
-        """Raises BadConfiguration if its model cannot be opened: better now than with the first message."""
+        """Raise ConfigurationError if the model cannot be opened, rather than at the first message."""
         try:
             self._model_factory.open(self._config.model)
         except ModelUnavailableError as error:
             raise ConfigurationError(str(error)) from None
 
     def request_exit(self, code: int) -> None:
-        """The agent is to end."""
+        """Request that the agent ends."""
         if not self._end.done():
             self._end.set_result(code)
 
     async def run(self, *, once: bool) -> int:
-        """Works; returns the exit code."""
+        """Work until the end is requested; return the exit code."""
         self._runtime.memberships.start_all()
-        works = [asyncio.ensure_future(each) for each in (self._keep_prompt(), self._run_work(once))]
-        for each in works:
+        main_tasks = [asyncio.ensure_future(each) for each in (self._keep_prompt(), self._run_work(once))]
+        for each in main_tasks:
             each.add_done_callback(self._on_task_done)
         code = await self._end
-        ending = [*works, *self._drives.tasks]
-        for each in ending:
+        ending_tasks = [*main_tasks, *self._drives.tasks]
+        for each in ending_tasks:
             each.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        await asyncio.gather(*ending_tasks, return_exceptions=True)
         await self._runtime.stop()
         await self._model_factory.close()
         return code
 
-    def _on_task_done(self, work: "asyncio.Future[None]") -> None:
-        if work.cancelled():
+    def _on_task_done(self, task: "asyncio.Future[None]") -> None:
+        if task.cancelled():
             return
-        error = work.exception()
+        error = task.exception()
         if isinstance(error, ApiError) and error.code == REMOVED_CODE:
             self._on_lost(f"workspace {self._membership.id} was removed by its operator")
         elif error is not None:
@@ -173,7 +179,7 @@ class EngineAgent:
         self.request_exit(EXIT_STOPPED if error is None else EXIT_FAILED)
 
     def _on_lost(self, text: str) -> None:
-        """Its only seat is gone for good."""
+        """Exit: the only workspace is lost for good."""
         if not self._end.done():
             _log.error("%s", text)
         self.request_exit(EXIT_REFUSED)
@@ -182,26 +188,26 @@ class EngineAgent:
         return await is_workspace_inaccessible(error, self._membership.api(), self._membership.id)
 
     def _card(self) -> dict[str, Any]:
-        told = {"name": self._config.name, "description": self._config.description}
-        return {name: value for name, value in told.items() if value}
+        fields = {"name": self._config.name, "description": self._config.description}
+        return {name: value for name, value in fields.items() if value}
 
     # -- the prompt ----------------------------------------------------------------------------------------------------
 
     async def _keep_prompt(self) -> None:
-        """Keeps the prompt current, and the server told."""
+        """Keep the prompt current and reported to the server."""
         await self._until_leading()
         loader = PromptLoader(self._membership.requester, self._membership.id, clock=self._clock)
 
-        async def told(new: PromptUpdate) -> None:
+        async def handle_update(update: PromptUpdate) -> None:
             self._read_rules()
-            await self._report_prompt(loader, new)
-            self._prompt = new.prompt
+            await self._report_prompt(loader, update)
+            self._prompt = update.prompt
             self._prompt_reported.set()
 
         rebuilder = PromptRebuilder(
             loader,
             self._folder,
-            told,
+            handle_update,
             events=lambda: self._membership.api().events(),
             on_warning=lambda text: _log.warning("%s", sanitize_line(text, 500)),
             clock=self._clock,
@@ -210,14 +216,14 @@ class EngineAgent:
         await rebuilder.run()
 
     def _read_rules(self) -> None:
-        """The hard stops are those that stand in the file now; as long as it cannot be read, those of before."""
+        """Read the approval rules; while the file cannot be read, the previous ones apply."""
         try:
             self._gate.rules = list(read_run_config(self._folder).approval_rules)
         except ConfigurationError as error:
             _log.warning("the approval rules stay as they were: %s", error)
 
     async def _report_prompt(self, loader: PromptLoader, new: PromptUpdate) -> None:
-        """A thread is born with the prompt that the server was told last, so it must know each."""
+        """Report the prompt, and retry until the server has it: threads start with the last reported prompt."""
         build = new.prompt.build(new.trigger)
         for warning in build.warnings:
             _log.warning("%s", sanitize_line(warning, 500))
@@ -235,7 +241,7 @@ class EngineAgent:
     # -- work ----------------------------------------------------------------------------------------------------------
 
     async def _until_leading(self) -> None:
-        while self._membership.state != "leading":  # of several processes only the one that reads the mail works
+        while self._membership.state != "leading":  # of several processes only the leader works
             await self._retry.sleep(_POLL_SECONDS)
 
     async def _run_work(self, once: bool) -> None:
@@ -255,25 +261,25 @@ class EngineAgent:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _drive_loop(self) -> None:
-        """Has every thread driven in which something is to be done: first what an earlier life has left."""
+        """Drive every thread with work: first those that an earlier process left."""
         while True:
-            found = await self._threads_with_work(0 if not self._is_recovered else _HOLD_SECONDS)
-            new_ids = [each for each in found if each not in self._drives]
+            thread_ids = await self._threads_with_work(0 if not self._is_recovered else _HOLD_SECONDS)
+            new_ids = [each for each in thread_ids if each not in self._drives]
             for each in new_ids:
                 self._drives.start_drive(each)
             self._is_recovered = True
-            if found and not new_ids:  # they wait for a turn that runs
-                await self._drives.wait_for_any(found, _RETRY_SECONDS)
+            if thread_ids and not new_ids:  # they wait for a running turn
+                await self._drives.wait_for_any(thread_ids, _RETRY_SECONDS)
 
     async def _threads_with_work(self, wait: int) -> list[str]:
-        owner, own_too = self._owner, not self._is_recovered
-        return await self._retry.retry_call(lambda: self._threads.find_work(owner, wait=wait, include_own=own_too))
+        owner, include_own = self._owner, not self._is_recovered
+        return await self._retry.retry_call(lambda: self._threads.find_work(owner, wait=wait, include_own=include_own))
 
     def _is_idle(self) -> bool:
         return self._mail_loop.is_idle and not self._drives.tasks
 
     async def _wait_until_idle(self) -> None:
-        """Until nothing waits and nothing is worked on."""
+        """Wait until no message waits and nothing is in work."""
         await self._membership.first_poll_done.wait()
         while True:
             if self._is_recovered and self._is_idle() and not await self._threads_with_work(0) and self._is_idle():
@@ -283,7 +289,7 @@ class EngineAgent:
     # -- tools ---------------------------------------------------------------------------------------------------------
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """Runs a tool of the registry. Raises ToolError."""
+        """Run a tool of the registry. Raises ToolError."""
         if spec.name != REQUEST_APPROVAL:
             return await self._runtime.call(spec, arguments, context)
         with self._decisions.track_call():
@@ -294,7 +300,7 @@ class EngineAgent:
         return outcome
 
     async def _run_collab_tool(self, thread_id: str, arguments: Struct, call_id: str) -> dict[str, Any]:
-        """A tool about other threads; a wait is asked for again until it is over, however long the server holds it."""
+        """Run a tool about other threads; a wait is repeated until it is over, however long."""
         if getattr(arguments, IDENTITY_ARGUMENT) not in ("", self._membership.id):
             raise ToolError(f"you are workspace {self._membership.id}; leave via_workspace out", "wrong_workspace")
         caller = CollabCaller(self._membership.id, thread_id)
@@ -311,12 +317,15 @@ _HOLD_SECONDS = 25
 
 
 def _load_owner(state: Path, ids: IdGenerator) -> str:
-    """Who claims threads: the same after a restart, so that it need not wait for its own lease to end."""
+    """Return the owner name for claims of threads.
+
+    It is stable, so that after a restart the agent need not wait for its own lease to end.
+    """
     path = state / ".agent_owner"
     if not path.exists():
-        new_ids = path.with_name(f"{path.name}.tmp")
-        handle = os.open(new_ids, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        temporary = path.with_name(f"{path.name}.tmp")
+        handle = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(f"agent-{ids.new()}")
-        new_ids.replace(path)
+        temporary.replace(path)
     return path.read_text(encoding="utf-8").strip()

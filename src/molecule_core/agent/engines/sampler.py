@@ -1,6 +1,6 @@
-"""One sampling from its request to entries for the log: tried again when that may help, bounded in time.
+"""Samples a model and converts the answer to log entries.
 
-Above: driving. Below: the door to models.
+Samplings are retried if that may help, and limited in time.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from molecule_core.wire.schemas.threads import ModelContext
 
 _log = logging.getLogger("molecule.engine")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
-# A provider that says to come back tomorrow has failed for this turn.
+# A longer delay that the provider asks for (such as until tomorrow) fails the turn.
 _MAX_WAIT_SECONDS = 300.0
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_SHOWN = 2000
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
-    """What a model has answered, whole."""
+    """A complete answer of a model."""
 
     text: str = ""
     reasoning: str = ""
@@ -47,12 +47,12 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """What it has cost."""
+        """Return the tokens used."""
         return self.usage.input + self.usage.output
 
 
 class Sampler:
-    """Asks models, so many at a time."""
+    """Sampler of models, at most `parallel` at a time."""
 
     def __init__(
         self, *, clock: Clock, ids: IdGenerator, randomness: Randomness, tries: int, seconds: float, parallel: int
@@ -65,7 +65,7 @@ class Sampler:
         self._slots = asyncio.Semaphore(parallel)
 
     async def sample(self, model: Model, request: ModelRequest) -> ModelAnswer:
-        """The whole answer. Raises ModelError."""
+        """Return the complete answer. Raises ModelError."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for number in range(1, self._tries + 1):
             try:
@@ -90,22 +90,22 @@ class Sampler:
             await asyncio.gather(sampling, return_exceptions=True)
 
     def to_entries(self, answer: ModelAnswer, context: ModelContext) -> list[dict[str, Any]]:
-        """An answer to what was seen, as it is appended; what it has cost is last."""
-        found: list[dict[str, Any]] = []
+        """Convert an answer in `context` to log entries, the usage last."""
+        entries: list[dict[str, Any]] = []
         if answer.reasoning or answer.extra:
-            found.append({"type": "reasoning", "text": answer.reasoning, "data": answer.extra})
+            entries.append({"type": "reasoning", "text": answer.reasoning, "data": answer.extra})
         if answer.text:
-            found.append({"type": "agent_message", "text": answer.text})
+            entries.append({"type": "agent_message", "text": answer.text})
         names = {to_model_id(each.call_id) for each in context.items if each.call_id is not None}
         for each in answer.calls:
             name = each.call_id if _ID.fullmatch(each.call_id) and each.call_id not in names else self._new_call_id()
             names.add(name)
             call = {"call_id": to_log_id(name, context.last_ordinal), "tool": each.name}
-            found.append({"type": "tool_call", **call, "arguments": _parse_arguments(each.arguments)})
-        return [*found, self.usage_entry(answer)]
+            entries.append({"type": "tool_call", **call, "arguments": _parse_arguments(each.arguments)})
+        return [*entries, self.usage_entry(answer)]
 
     def usage_entry(self, answer: ModelAnswer) -> dict[str, Any]:
-        """What an answer has cost, as it is appended: once."""
+        """Return the log entry of an answer's usage, with a new record key."""
         cost = {"input": answer.usage.input, "output": answer.usage.output}
         return {"type": "usage", "record_key": self._ids.new(), **cost}
 
@@ -114,7 +114,7 @@ class Sampler:
 
 
 def _parse_arguments(text: str) -> Any:
-    """The arguments of a call; what is no JSON object is shown to the model as what it wrote."""
+    """Parse the arguments of a call; text that is no JSON object is returned for the model to see."""
     try:
         found = _strip_unstorable(msgspec.json.decode(text or "{}"))
     except (msgspec.DecodeError, RecursionError):
@@ -123,8 +123,10 @@ def _parse_arguments(text: str) -> Any:
 
 
 def _strip_unstorable(value: Any) -> Any:
-    """A JSON value, or a text, without what no server keeps: NUL, and halves of characters, which some providers send
-    in two pieces. Raises RecursionError."""
+    """Remove what the server does not store from a JSON value: NUL and lone surrogates. Raises RecursionError.
+
+    Some providers split a character over two pieces.
+    """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
     if isinstance(value, list):
@@ -149,7 +151,7 @@ async def _collect_answer(model: Model, request: ModelRequest) -> ModelAnswer:
                 usage = ModelUsage(max(usage.input, event.input), max(usage.output, event.output), event.estimated)
     text, reasoning, extra = _strip_unstorable(text), _strip_unstorable(reasoning), _strip_unstorable(extra)
     calls = [ModelToolCall(*map(_strip_unstorable, (each.call_id, each.name, each.arguments))) for each in calls]
-    if not usage.input and not usage.output:  # a provider that does not say; what is estimated counts too
+    if not usage.input and not usage.output:  # the provider reported nothing; estimates count too
         input_tokens = sum(each.tokens or estimate_tokens(len(each.text.encode())) for each in request.items)
         output_bytes = sum(len(each.arguments.encode()) for each in calls) + len(text.encode())
         usage = ModelUsage(input_tokens, estimate_tokens(output_bytes), estimated=True)

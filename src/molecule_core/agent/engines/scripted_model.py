@@ -1,7 +1,7 @@
-"""A model without a provider: rules in a file, which react to what the model sees. For demos, trials and tests.
+"""A model without a provider: rules in a file that react to the model context. For demos, trials and tests.
 
-It is told nothing beside what every model is shown: the items of the sight and the tools. What it does is a pure
-function of them (docs/agent-run.md has the format). Above: opening. Below: the one door to YAML.
+It gets the same input as every model: context items and tools. Its actions are a pure function of these
+(docs/agent-run.md has the format).
 """
 
 import html
@@ -41,11 +41,12 @@ NO_RULE_TEXT = "I have no rule for this."
 
 
 class ScriptAction(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to do: say something, or call a tool with arguments. `{name}` stands for what a rule has found.
+    """One action: a text, or a tool call with arguments. `{name}` is replaced by the variable of that name.
 
-    `each`: once for each object of a list in a tool's last result (`tool.member`) or in all of them since the newest
-    message (`every.tool.member`), or for each call of a tool since then (`calls.tool`). `where`: only those whose
-    members fit these regular expressions."""
+    `each`: repeat for each object of a list in a tool's last result (`tool.member`), in all its results since the
+    newest message (`every.tool.member`), or for each call of a tool since then (`calls.tool`). `where`: only objects
+    whose members match these regular expressions.
+    """
 
     say: str | None = None
     call: str | None = None
@@ -55,9 +56,11 @@ class ScriptAction(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ScriptRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to do when the newest thing is of a kind and its text fits. `called`, `not_called`: tools that were called,
-    or not, since the newest message; `tool`: whose result it is; `sender`: who wrote the newest message; `about`: what
-    its bare words must say."""
+    """Actions for a newest item of a kind whose text matches.
+
+    `called`, `not_called`: tools that were or were not called since the newest message. `tool`: whose result it is.
+    `sender`: author of the newest message. `about`: regular expression for that message without its frame.
+    """
 
     when: RuleKind = "message"
     matches: str = ""
@@ -70,13 +73,13 @@ class ScriptRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules, in order: the first that fits counts."""
+    """The rules in order; the first match applies."""
 
     rules: list[ScriptRule]
 
 
 def read_script(folder: Path, path: str) -> ModelScript:
-    """The script of a file below a folder. Raises NoModel."""
+    """Read the script in a file below a folder. Raises ModelUnavailableError."""
     try:
         script = msgspec.convert(read_yaml(read_safe_file(folder, path, MAX_YAML_BYTES)), ModelScript)
         for rule in script.rules:
@@ -100,30 +103,32 @@ class ScriptedModel:
         self._script = script
 
     async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """What the script says to what is seen, piece by piece."""
+        """Yield the script's answer to the request, in pieces."""
         actions = choose_actions(self._script, request.items)
-        made = 0
+        output_tokens = 0
         for number, action in enumerate(actions):
             if action.say is not None:
                 for start in range(0, len(action.say), _CHUNK_LENGTH):
                     yield TextDelta(action.say[start : start + _CHUNK_LENGTH])
-                made += estimate_tokens(len(action.say.encode()))
+                output_tokens += estimate_tokens(len(action.say.encode()))
             elif action.call is not None and request.may_call:
                 arguments = msgspec.json.encode(action.arguments).decode()
-                made += estimate_tokens(len(arguments))
+                output_tokens += estimate_tokens(len(arguments))
                 yield ModelToolCall(f"call_{len(request.items)}_{number}", action.call, arguments)
-        seen = sum(each.tokens or estimate_tokens(len(each.text.encode())) for each in request.items)
-        yield ModelUsage(seen, made, estimated=True)
+        input_tokens = sum(each.tokens or estimate_tokens(len(each.text.encode())) for each in request.items)
+        yield ModelUsage(input_tokens, output_tokens, estimated=True)
         calls = request.may_call and any(each.call is not None for each in actions)
         yield StreamEnd("tool_calls" if calls else "stop")
 
     async def close(self) -> None:
-        """It has no connections."""
+        """Do nothing: there are no connections."""
 
 
 def choose_actions(script: ModelScript, items: Sequence[ModelContextItem]) -> list[ScriptAction]:
-    """What is done about the newest thing that is not the model's own. A note that no rule is about is passed over, and
-    a rule of which nothing is left to be done does not count. Pure."""
+    """Choose the actions for the newest item that is not the model's own. Pure.
+
+    Notes without a rule are skipped, and a rule without any action left does not apply.
+    """
     since = _since_message(items)
     called = [each.tool for each in since if each.role == "assistant" and each.tool is not None]
     for newest in _newest_items(items):
@@ -137,7 +142,7 @@ def choose_actions(script: ModelScript, items: Sequence[ModelContextItem]) -> li
 
 
 def _newest_items(items: Sequence[ModelContextItem]) -> Iterator[ModelContextItem]:
-    """The newest thing; behind notes also what they came after."""
+    """Yield the newest item; if it is a note, also the items before it up to the first that is none."""
     for each in reversed(items):
         kind = _item_kind(each)
         if kind is not None:
@@ -152,11 +157,11 @@ def _item_kind(item: ModelContextItem) -> RuleKind | None:
             return "message"
         case "tool":
             return "result"
-        case "developer" if item.type == "compaction":  # which says word for word what is being worked on
+        case "developer" if item.type == "compaction":  # which contains the request in full
             return "message"
         case "developer" if (
             item.text == texts.ENGINE_INSTRUCTIONS
-        ):  # which every thread is told once, behind what it was asked
+        ):  # sent once to every thread, after its first message
             return None
         case "developer" if item.type not in ("base", "developer", "context") and item.version is None:
             return "note"
@@ -164,15 +169,15 @@ def _item_kind(item: ModelContextItem) -> RuleKind | None:
 
 
 def _since_message(items: Sequence[ModelContextItem]) -> Sequence[ModelContextItem]:
-    """The newest message and all after it."""
-    last = max((number for number, each in enumerate(items) if _item_kind(each) == "message"), default=0)
-    return items[last:]
+    """Return the newest message and all items after it."""
+    start = max((number for number, each in enumerate(items) if _item_kind(each) == "message"), default=0)
+    return items[start:]
 
 
 def _match_rule(
     rule: ScriptRule, newest: ModelContextItem, called: Sequence[str], since: Sequence[ModelContextItem]
 ) -> Mapping[str, str] | None:
-    """What a rule has found by its names, if it fits."""
+    """Return the named groups of a matching rule; None if it does not match."""
     if rule.when != _item_kind(newest) or not all(each in called for each in rule.called):
         return None
     if any(each in called for each in rule.not_called):
@@ -192,10 +197,10 @@ def _sender_kind(since: Sequence[ModelContextItem]) -> SenderKind | None:
 
 
 def _message_text(since: Sequence[ModelContextItem]) -> str:
-    """The newest message without what the platform writes around it."""
+    """Return the newest message without the platform's frame."""
     text = since[0].text if since else ""
-    for around in (_FENCE, _BODY):
-        if (found := around.search(text)) is not None:
+    for pattern in (_FENCE, _BODY):
+        if (found := pattern.search(text)) is not None:
             text = html.unescape(found[1])
     return text.strip()
 
@@ -206,7 +211,7 @@ def _tool_of(result: ModelContextItem, since: Sequence[ModelContextItem]) -> str
 
 
 def _rule_variables(newest: ModelContextItem, since: Sequence[ModelContextItem]) -> dict[str, str]:
-    """What every rule may speak of: the newest thing, the newest message, and what tools have said since."""
+    """Return the variables of every rule: the newest item, the newest message, and tool results since."""
     results = [each for each in since if each.role == "tool"]
     by_tool = {f"result_{_tool_of(each, since)}": each.text for each in results}
     message = since[0].text if since else ""
@@ -227,7 +232,7 @@ def _rule_variables(newest: ModelContextItem, since: Sequence[ModelContextItem])
 def _fill_actions(
     rule: ScriptRule, variables: Mapping[str, str], since: Sequence[ModelContextItem]
 ) -> list[ScriptAction]:
-    """What a rule does, with all that was found; one with `each` as often as there is something."""
+    """Return a rule's actions with all variables filled in; one with `each` is repeated."""
     found = []
     for action in rule.acts:
         for each in [{}] if action.each is None else _expand_each(action.each, action.where, variables, since):
@@ -240,34 +245,37 @@ def _fill_actions(
 def _expand_each(
     path: str, where: Mapping[str, str], variables: Mapping[str, str], since: Sequence[ModelContextItem]
 ) -> Iterator[Mapping[str, str]]:
-    """The members of each object that is meant, by their names."""
+    """Yield the members of each selected object by name."""
     tool, _, member = path.removeprefix(_EVERY_PREFIX).partition(".")
     rows = _calls_of(member, since) if tool == _CALLS_PREFIX else _rows_of(tool, member, since)
     if tool != _CALLS_PREFIX and not path.startswith(_EVERY_PREFIX):
         rows = rows[-1:]
     for row in [each for one in rows for each in one][:_MAX_EACH]:
         known = {name: _as_text(value) for name, value in row.items()}
-        wanted = {name: _fill_text(text, {**variables, **known}, quoting=re.escape) for name, text in where.items()}
-        if all(re.search(text, known.get(name, "")) for name, text in wanted.items()):
+        patterns = {name: _fill_text(text, {**variables, **known}, quoting=re.escape) for name, text in where.items()}
+        if all(re.search(text, known.get(name, "")) for name, text in patterns.items()):
             yield known
 
 
 def _calls_of(tool: str, since: Sequence[ModelContextItem]) -> list[list[dict[str, Any]]]:
-    """The calls of a tool since the newest message: their arguments, and what each gave as `result`."""
+    """Return the calls of a tool since the newest message: the arguments, and the output as `result`."""
     results = {each.call_id: each.text for each in since if each.role == "tool"}
     calls = [each for each in since if each.role == "assistant" and each.tool == tool]
-    given = [each.arguments if isinstance(each.arguments, dict) else {} for each in calls]
-    return [[{**own, "result": results.get(each.call_id, "")}] for own, each in zip(given, calls, strict=True)]
+    arguments = [each.arguments if isinstance(each.arguments, dict) else {} for each in calls]
+    return [
+        [{**call_arguments, "result": results.get(each.call_id, "")}]
+        for call_arguments, each in zip(arguments, calls, strict=True)
+    ]
 
 
 def _rows_of(tool: str, member: str, since: Sequence[ModelContextItem]) -> list[list[dict[str, Any]]]:
-    """The objects of a list in each result of a tool since the newest message."""
+    """Return the objects of a list in each result of a tool since the newest message."""
     results = [each for each in since if each.role == "tool" and _tool_of(each, since) == tool]
-    lists = [_object(each.text).get(member) for each in results]
+    lists = [_parse_object(each.text).get(member) for each in results]
     return [[each for each in rows if isinstance(each, dict)] for rows in lists if isinstance(rows, list)]
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -276,8 +284,8 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _scalar_members(result: ModelContextItem) -> dict[str, str]:
-    """The members of a result that are no lists or objects."""
-    members = _object(result.text).items()
+    """Return the members of a result that are neither lists nor objects."""
+    members = _parse_object(result.text).items()
     return {name: _as_text(value) for name, value in members if not isinstance(value, list | dict)}
 
 
@@ -289,14 +297,14 @@ def _fill_value(value: Any, variables: Mapping[str, str], since: Sequence[ModelC
     if isinstance(value, str):
         return _fill_text(value, variables)
     if isinstance(value, list):
-        return [made for each in value for made in _fill_element(each, variables, since)]
+        return [element for each in value for element in _fill_element(each, variables, since)]
     if isinstance(value, dict):
         return {name: _fill_value(each, variables, since) for name, each in value.items()}
     return value
 
 
 def _fill_element(value: Any, variables: Mapping[str, str], since: Sequence[ModelContextItem]) -> list[Any]:
-    """An element of a list; `{each, where, item}` stands for as many as there are."""
+    """Fill an element of a list; `{each, where, item}` is repeated for each object."""
     if not (isinstance(value, dict) and "item" in value and isinstance(value.get("each"), str)):
         return [_fill_value(value, variables, since)]
     found = _expand_each(value["each"], value.get("where") or {}, variables, since)
@@ -304,16 +312,15 @@ def _fill_element(value: Any, variables: Mapping[str, str], since: Sequence[Mode
 
 
 def _fill_text(text: str, variables: Mapping[str, str], *, quoting: Callable[[str], str] = str) -> str:
-    """The text with what was found; a name that nothing was found for stays as it is. `{name|slug}`: as a name made of
-    a-z, 0-9 and _."""
+    """Replace the variables in a text; unknown names stay. `{name|slug}`: converted to a-z, 0-9 and _."""
 
-    def put(found: "re.Match[str]") -> str:
+    def replace_name(found: "re.Match[str]") -> str:
         value = variables.get(found[1])
         if value is None:
             return found[0]
         return _slugify(value) if found[2] else quoting(value)
 
-    return _NAME.sub(put, text)
+    return _NAME.sub(replace_name, text)
 
 
 def _slugify(text: str) -> str:

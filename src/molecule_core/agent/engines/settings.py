@@ -1,7 +1,4 @@
-"""What `config.yaml` says of how an agent of `molecule agent run` works. docs/agent-run.md lists every key.
-
-Above: the rest of the engine. Below: the one door to YAML.
-"""
+"""Reads the settings of `molecule agent run` in `config.yaml`. docs/agent-run.md lists every key."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +19,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many tokens may be spent; left out: as many as the server allows."""
+    """Token limits; without one, the server's limit applies."""
 
     turn: Tokens | None = None
     thread: Tokens | None = None
@@ -30,7 +27,7 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunConfig(Struct, frozen=True, kw_only=True):
-    """The keys; all else in the file is for others."""
+    """Keys of the engine; other keys in the file are ignored."""
 
     model: Name
     """`provider:model`, or `scripted:file`."""
@@ -54,7 +51,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 
 
 def read_run_config(folder: Path) -> RunConfig:
-    """What the file says. Raises BadConfiguration: a mistake in what stops an agent must not go unnoticed."""
+    """Read the file. Raises ConfigurationError: an error in the limits of an agent must not go unnoticed."""
     try:
         found = msgspec.convert(read_yaml(read_safe_file(folder, CONFIG_FILE, MAX_YAML_BYTES)), RunConfig)
     except (UnreadableFileError, InvalidYamlError, msgspec.ValidationError) as error:

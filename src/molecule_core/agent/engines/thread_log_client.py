@@ -1,7 +1,4 @@
-"""One turn's hand on a thread: appends to its log, keeps its claim, hears what others want of it.
-
-Above: driving. Below: the routes of threads.
-"""
+"""Appends to a thread's log during one turn, renews its claim, and receives stop requests."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -18,23 +15,26 @@ T = TypeVar("T")
 
 
 ENDED_STOPS = ("interrupted", "closed")
-"""Stops by which the turn is over already."""
+"""Stop reasons for which the turn has already ended."""
 
 
 class TurnStopped(Exception):
-    """The server wants the turn to end; what ran for it was ended."""
+    """The server requires the turn to end; its running work was cancelled."""
 
 
 class EntryRejected(Exception):
-    """The server never takes what was to be appended, however often it is tried; the text says why."""
+    """The server permanently rejects an entry; the text is the reason."""
 
 
 _PERMANENT_STATUSES = (400, 413, 422)
 
 
 class ThreadLogClient:
-    """A thread under one claim, in one turn. `stop`: why the turn is to end, as soon as that is known; `seen`: up to
-    where the model was shown the log last, told with all that is appended from then on."""
+    """A thread under one claim, in one turn.
+
+    `stop`: why the turn must end, once known. `seen`: last ordinal that the model was shown; sent with all later
+    entries.
+    """
 
     def __init__(
         self,
@@ -58,7 +58,10 @@ class ThreadLogClient:
         self._heartbeat_seconds = heartbeat_seconds
 
     async def append_entries(self, *entries: dict[str, Any]) -> None:
-        """Appends once, however often it is tried; none: only keeps the claim. Raises Refused, ApiError."""
+        """Append entries once, however often it is tried; without any, renew the claim.
+
+        Raises EntryRejected, ApiError.
+        """
         key = self._ids.new()
         try:
             result = await self._retry.retry_call(
@@ -73,13 +76,13 @@ class ThreadLogClient:
         self.stop = result.stop or self.stop
 
     async def read_context(self) -> ModelContext:
-        """What the model sees now. Raises ApiError."""
+        """Return the current model context. Raises ApiError."""
         found = await self._retry.retry_call(lambda: self._threads.get_model_context(self.thread_id))
         self.stop = found.stop or self.stop
         return found
 
     async def read_entries(self) -> Sequence[RawLogEntry]:
-        """The whole log, line by line. Raises ApiError."""
+        """Return the whole log. Raises ApiError."""
         found: list[RawLogEntry] = []
         while True:
             after = found[-1].ordinal if found else 0
@@ -89,7 +92,10 @@ class ThreadLogClient:
             found += page
 
     async def run_while_claimed(self, work: Awaitable[T]) -> T:
-        """What some work comes to, while the claim is kept. Raises Stopped, ApiError; the work is ended then."""
+        """Return the result of some work while renewing the claim.
+
+        Raises TurnStopped, ApiError; the work is then cancelled.
+        """
         task = asyncio.ensure_future(work)
         try:
             while not await self._retry.completes_within(task, self._heartbeat_seconds):
@@ -103,8 +109,10 @@ class ThreadLogClient:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def end_turn(self, status: str, *, final: str | None, error: str | None, seen: int) -> None:
-        """The turn is over; `seen`: up to where the log was regarded, what comes behind it has a turn of its own.
-        Nothing is told if the server has ended it already. Raises ApiError."""
+        """End the turn, unless the server has ended it already. Raises ApiError.
+
+        `seen`: last ordinal that was considered; input after it gets a turn of its own.
+        """
         if self.stop in ENDED_STOPS:
             return
         fields = {"status": status, "final": final, "error": error, "seen": seen}

@@ -1,8 +1,7 @@
-"""Which tools a thread may use: those it was given (`tools`), as far as its `permissions` let it. Pure.
+"""Determines which tools a thread may use: its `tools`, restricted by its `permissions`. Pure.
 
-Permissions come with a thread, are kept by forks and children, and narrow what the agent's own configuration gives;
-they never widen it. What is not understood in them ends the turn: it may be what somebody relies on. Above: driving.
-Below: the patterns of approval rules.
+Permissions are set with a thread and inherited by forks and children. They narrow the agent's own configuration and
+never widen it. Invalid permissions end the turn: a restriction must not be ignored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,23 +16,25 @@ from molecule_core.wire.schemas.approvals import ApprovalRule
 
 Patterns = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(max_length=100)]
 ORIGIN_PREFIX = "tools:"
-"""How the origin of the note begins that tells a model which tools it has; their names follow."""
+"""Prefix of the origin of the note that lists a thread's tools; their names follow."""
 
 
 class InvalidPermissionsError(Exception):
-    """The permissions of a thread are not understood; the text is one line."""
+    """The permissions of a thread are invalid; the text is one line."""
 
 
 class ToolPermissions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names of tools, in which `*` is any text. `allow`: only these; left out: all. `deny`: not these, whatever is
-    allowed. `ask`: these only with an approval, for each call."""
+    """Patterns of tool names, in which `*` is any text.
+
+    `allow`: only these; None: all. `deny`: not these, even if allowed. `ask`: these require an approval for each call.
+    """
 
     allow: Patterns | None = None
     deny: Patterns = []
     ask: Patterns = []
 
     def filter_allowed(self, names: Iterable[str]) -> list[str]:
-        """Those that may be used."""
+        """Return the tools that may be used."""
         return [
             each
             for each in names
@@ -42,30 +43,30 @@ class ToolPermissions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def approval_rules(self) -> list[ApprovalRule]:
-        """What needs leave by them."""
+        """Return the approval rules of `ask`."""
         note = "the permissions of the thread say so"
         return [ApprovalRule(action=f"{ACTION_PREFIX}{_without_prefix(each)}", note=note) for each in self.ask]
 
 
 def parse_permissions(permissions: dict[str, Any] | None) -> ToolPermissions:
-    """What a thread's permissions say. Raises BadPermissions."""
+    """Parse a thread's permissions. Raises InvalidPermissionsError."""
     try:
         return msgspec.convert(permissions or {}, ToolPermissions)
     except msgspec.ValidationError as error:
         raise InvalidPermissionsError(
-            f"the permissions of this thread are not understood ({sanitize_line(str(error), 200)}); docs/agent-run.md has what "
-            "they may say. Resume it with others"
+            f"the permissions of this thread are not understood ({sanitize_line(str(error), 200)}); docs/agent-run.md "
+            "has what they may say. Resume it with others"
         ) from None
 
 
 def fewer_tools_note(names: Sequence[str], all_names: Sequence[str]) -> tuple[str, str] | None:
-    """The origin and the text of the note for a thread that has fewer tools than its agent; None if it has all."""
+    """Return origin and text of the note for a thread with fewer tools than its agent; None if it has all."""
     if set(names) == set(all_names):
         return None
-    shown = ", ".join(names) or "none"
-    return f"{ORIGIN_PREFIX}{shown}"[
+    tool_names = ", ".join(names) or "none"
+    return f"{ORIGIN_PREFIX}{tool_names}"[
         :_MAX_ORIGIN
-    ], f"Of the tools that you have been told of, you have these here: {shown}."
+    ], f"Of the tools that you have been told of, you have these here: {tool_names}."
 
 
 _MAX_ORIGIN = 200

@@ -1,7 +1,7 @@
-"""The tools of the registry in the hands of an engine: which a model is given, and how a call of one is run.
+"""Offers the registry's tools to an engine's model and runs its calls.
 
-A call is keyed by its thread and its id there: what the platform does by key is done once, also if a life that was
-killed has done it before. Above: driving. Below: the agent's own verbs; leave.
+A call is keyed by its thread and call id: operations with a key are done once, even if a killed process did them
+before.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from molecule_core.tools.runners.message_tools import CALL_META_KEY, THREAD_META
 from molecule_core.tools.spec import RouteCall, ToolError, ToolSpec
 
 EXCLUDED_TOOLS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
-"""Tools for hosts that read their mail themselves."""
+"""Tools for hosts that read their messages themselves."""
 _IDEMPOTENT_TOOLS = (
     "reply",
     "decline",
@@ -30,13 +30,13 @@ _IDEMPOTENT_TOOLS = (
     "delegate_task_async",
     "request_approval",
 )
-"""Verbs of more than one route that are done once for all calls of one name."""
-# Half of a hash: no two are the same, and with the workspace's id before it, it is no longer than a key may be.
+"""Tools with several requests that are done once for all calls with one name."""
+# Half of a SHA-256 hash: still unique, and short enough for a key that begins with the workspace's id.
 _NAME_LENGTH = 32
 
 
 class ToolOutput(NamedTuple):
-    """What a call gave, for the model."""
+    """Output of a call, for the model."""
 
     text: str
     is_error: bool = False
@@ -52,30 +52,35 @@ class ThreadToolCall(Struct, frozen=True):
 
 
 class ToolCaller(Protocol):
-    """Runs a tool of the registry. Raises ToolError."""
+    """Runner of registry tools."""
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """What it gives."""
+        """Run a tool and return its result. Raises ToolError."""
 
 
 CollabRunner = Callable[[str, Struct, str], Awaitable[dict[str, Any]]]
-"""Runs a tool about threads from one of them: thread, arguments, what the call is called. Raises ToolError."""
+"""Runs a tool about threads: thread, arguments, call id. Raises ToolError."""
 
 
 class _ThreadCallContext:
-    """A `Calling` by the ids of thread and call; nobody listens to its progress. The id of a call is one of its thread:
-    two threads may have the same, and the platform must not take one call for the other."""
+    """A `CallContext` identified by thread and call.
+
+    Call ids are unique only within a thread, so the platform gets a hash of both.
+    """
 
     def __init__(self, call: ThreadToolCall) -> None:
         name = hashlib.sha256(f"{call.thread_id} {call.call_id}".encode()).hexdigest()[:_NAME_LENGTH]
         self.meta = {CALL_META_KEY: name, "threadId": call.thread_id, THREAD_META_KEY: call.thread_id}
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        """Told to nobody: the call stands in the thread."""
+        """Do nothing: the call is in the thread's log."""
 
 
 class Toolbox:
-    """The tools that a model is given. `chosen`: all, none, or those of these names; `gave`: told of each result."""
+    """Tools offered to a model.
+
+    `chosen`: all, none, or the tools with these names. `on_result`: called with each result.
+    """
 
     def __init__(
         self,
@@ -86,25 +91,27 @@ class Toolbox:
         on_result: Callable[[ThreadToolCall, dict[str, Any]], None],
         max_bytes: int,
     ) -> None:
-        named = chosen if isinstance(chosen, list) else [spec.name for spec in TOOLS if chosen]
-        self._specs = {spec.name: spec for spec in TOOLS if spec.name in named and spec.name not in EXCLUDED_TOOLS}
+        chosen_names = chosen if isinstance(chosen, list) else [spec.name for spec in TOOLS if chosen]
+        self._specs = {
+            spec.name: spec for spec in TOOLS if spec.name in chosen_names and spec.name not in EXCLUDED_TOOLS
+        }
         self._caller = caller
         self._collab = collab
         self._on_result = on_result
         self._max_bytes = max_bytes
 
     def definitions(self, allowed: Collection[str] | None) -> list[ToolDefinition]:
-        """What a model is told of them, always in the same order; `only`: those that its thread may use, None: all."""
-        mine = [spec for spec in self._specs.values() if allowed is None or spec.name in allowed]
-        return [ToolDefinition(spec.name, spec.description, spec.input_schema) for spec in mine]
+        """Return the tool definitions, always in the same order. `allowed`: the thread's tools; None: all."""
+        specs = [spec for spec in self._specs.values() if allowed is None or spec.name in allowed]
+        return [ToolDefinition(spec.name, spec.description, spec.input_schema) for spec in specs]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """Return the tool names."""
         return tuple(self._specs)
 
     def is_repeatable(self, name: str) -> bool:
-        """Whether a call that may have been run can be run once more without being done twice."""
+        """Return whether a call that may have been run can be run again without acting twice."""
         spec = self._specs.get(name)
         if spec is None:
             return True  # it was never run
@@ -112,11 +119,11 @@ class Toolbox:
         return spec.annotations.read_only or keyed or spec.section == COLLAB
 
     async def run_call(self, call: ThreadToolCall, allowed: Collection[str] | None) -> ToolOutput:
-        """What a call gives; a refusal is told to the model."""
+        """Return the output of a call; errors become output for the model."""
         spec = self._specs.get(call.tool)
         if spec is None or (allowed is not None and spec.name not in allowed):
-            mine = ", ".join(each.name for each in self.definitions(allowed)) or "none"
-            return ToolOutput(f"there is no tool {sanitize_line(call.tool)!r} here; you have {mine}", True)
+            available = ", ".join(each.name for each in self.definitions(allowed)) or "none"
+            return ToolOutput(f"there is no tool {sanitize_line(call.tool)!r} here; you have {available}", True)
         try:
             return ToolOutput(self._truncate(await self._call_tool(spec, call)))
         except ToolError as error:
@@ -141,4 +148,7 @@ class Toolbox:
         whole = text.encode()
         if len(whole) <= self._max_bytes:
             return text
-        return f"{whole[: self._max_bytes].decode(errors='ignore')}\n… ({len(whole) - self._max_bytes} bytes more are left out)"
+        return (
+            f"{whole[: self._max_bytes].decode(errors='ignore')}\n"
+            f"… ({len(whole) - self._max_bytes} bytes more are left out)"
+        )

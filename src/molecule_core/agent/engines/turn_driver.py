@@ -1,7 +1,7 @@
-"""Drives the turns of one agent's threads: claims, begins, samples, runs tools, ends.
+"""Drives the turns of an agent's threads: claims, begins, samples, runs tools, ends.
 
-What is done next is decided by `turning`, from what the server says that the model sees. Nothing is shown to a model
-that is not in the log; nothing is done that the log does not say before. Above: running. Below: everything else here.
+`turn_planner` decides each step from the model context of the server. Nothing is shown to a model that is not in the
+log, and nothing is done before the log contains it.
 """
 
 import logging
@@ -55,7 +55,7 @@ _TOO_LONG = ". The thread does not fit into this model: set compact_at_tokens to
 
 
 class DriverDependencies(NamedTuple):
-    """What drivers work with."""
+    """Dependencies of drivers."""
 
     threads: ThreadsClient
     model_factory: ModelFactory
@@ -68,7 +68,10 @@ class DriverDependencies(NamedTuple):
 
 
 class TurnDriver:
-    """Drives threads. `prompt`: the agent's prompt as it is now; `ended`: told of each turn that has ended here."""
+    """Driver of threads.
+
+    `prompt`: returns the agent's current prompt. `on_end`: called with each turn that ends here.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class TurnDriver:
         self._limits = TurnLimits(config.budget, config.samplings, config.compact_at_tokens)
 
     async def drive(self, thread_id: str) -> None:
-        """The open turn of a thread, to its end. Returns soon if the thread is somebody else's, or rests."""
+        """Drive the open turn of a thread to its end; return soon if the thread is claimed elsewhere or idle."""
         deps = self._deps
         try:
             claim = await deps.retry.retry_call(lambda: deps.threads.claim(thread_id, self._owner))
@@ -96,8 +99,8 @@ class TurnDriver:
             finally:
                 await deps.retry.finish_quietly(self._release(thread_id, claim.generation))
         except ApiError as error:
-            told = _log.info if error.code in _NOT_OWNER_CODES else _log.warning
-            told("thread %s is not driven here any more: %s", thread_id, sanitize_line(str(error), 300))
+            log = _log.info if error.code in _NOT_OWNER_CODES else _log.warning
+            log("thread %s is not driven here any more: %s", thread_id, sanitize_line(str(error), 300))
 
     async def _release(self, thread_id: str, generation: int) -> None:
         try:
@@ -117,12 +120,12 @@ class TurnDriver:
             heartbeat_seconds=deps.config.beat_seconds,
         )
         stop = await deps.retry.retry_call(lambda: deps.threads.begin_turn(thread_id, turn_id, generation))
-        if stop is not None:  # the server has ended it
+        if stop is not None:  # the server has ended the turn
             self._on_end(turn_id, end_for_stop(stop))
             return
         thread = await deps.retry.retry_call(lambda: deps.threads.get(thread_id))
-        before = await _tokens_before(log) if open_turn.status == "running" else 0
-        spent = TokenUsage(before, thread.tokens_used, thread.tree_tokens_used or 0)
+        earlier_tokens = await _tokens_before(log) if open_turn.status == "running" else 0
+        spent = TokenUsage(earlier_tokens, thread.tokens_used, thread.tree_tokens_used or 0)
         turn = TurnState(turn_id=turn_id, trigger=open_turn.trigger, spent=spent)
         turn_run = _TurnRun(deps, log, thread)
         await turn_run.append_notes(self._prompt())
@@ -132,7 +135,7 @@ class TurnDriver:
 
 
 async def _tokens_before(log: ThreadLogClient) -> int:
-    """The tokens that earlier lives have spent in this turn."""
+    """Return the tokens that earlier processes used in this turn."""
     costs = [each.entry for each in await log.read_entries() if each.turn_id == log.turn_id and each.type == "usage"]
     return sum(int(each["input"]) + int(each["output"]) for each in costs)
 
@@ -142,7 +145,10 @@ def _rejected_text(error: EntryRejected) -> str:
 
 
 class _TurnRun:
-    """One life of a turn, in this process. `_ours`: the calls of tools that this life has appended."""
+    """The part of a turn that runs in this process.
+
+    `_own_call_ids`: tool calls that were appended by this process.
+    """
 
     def __init__(self, deps: DriverDependencies, log: ThreadLogClient, thread: EngineThread) -> None:
         self._deps = deps
@@ -150,27 +156,28 @@ class _TurnRun:
         self._thread = thread
         self._own_call_ids: set[str] = set()
         granted = deps.toolbox.names if thread.tools is None else thread.tools
-        mine = [each for each in deps.toolbox.names if each in granted]
+        tool_names = [each for each in deps.toolbox.names if each in granted]
         self._failure: str | None = None
         try:
-            permitted = parse_permissions(thread.permissions)
+            permissions = parse_permissions(thread.permissions)
         except InvalidPermissionsError as error:
-            permitted, self._failure = ToolPermissions(allow=[]), str(error)
-        self._tools = permitted.filter_allowed(mine)
-        self._rules = permitted.approval_rules
+            permissions, self._failure = ToolPermissions(allow=[]), str(error)
+        self._tools = permissions.filter_allowed(tool_names)
+        self._rules = permissions.approval_rules
 
     async def append_notes(self, prompt: Prompt | None) -> None:
-        """What the model must know beside what was said: how messages come to it here, and what has become different
-        of the prompt that its thread was born with, and which of its tools it has not. Each is told once, as long as it
-        is in sight."""
+        """Append notes that the model must know, each once as long as it is in the context.
+
+        They are: how messages arrive, how the prompt differs from the thread's base, and which tools are missing.
+        """
         items = (await self._log.read_context()).items
         due = [] if prompt is None else [drift_note(self._thread, items, prompt)]
         if not any(texts.ENGINE_INSTRUCTIONS in each.text for each in items):
             due.insert(0, (texts.ENGINE_ORIGIN, texts.ENGINE_INSTRUCTIONS))
-        few = fewer_tools_note(self._tools, self._deps.toolbox.names)
-        told = next((each.origin for each in reversed(items) if each.origin.startswith(TOOLS)), None)
-        if few is not None and few[0] != told:
-            due.append(few)
+        tools_note = fewer_tools_note(self._tools, self._deps.toolbox.names)
+        last_origin = next((each.origin for each in reversed(items) if each.origin.startswith(TOOLS)), None)
+        if tools_note is not None and tools_note[0] != last_origin:
+            due.append(tools_note)
         notes = [{"type": "context_note", "text": each[1], "origin": each[0]} for each in due if each is not None]
         if notes:
             try:
@@ -179,7 +186,7 @@ class _TurnRun:
                 self._failure = _rejected_text(error)
 
     async def run(self, turn: TurnState, limits: TurnLimits) -> tuple[EndStep, int]:
-        """Step by step until the end; how it ends, and up to where the log was regarded. Raises ApiError."""
+        """Run step by step; return the end, and the last ordinal considered. Raises ApiError."""
         turn = replace(turn, failure=self._failure)
         while True:
             context = await self._log.read_context()
@@ -203,13 +210,13 @@ class _TurnRun:
             except ModelUnavailableError as error:
                 turn = replace(turn, failure=str(error))
             except EntryRejected as error:
-                if turn.failure is not None:  # what was left open is the server's to close
+                if turn.failure is not None:  # the server closes what is still open
                     return EndStep("failed", error=turn.failure), context.last_ordinal
                 turn = replace(turn, failure=_rejected_text(error))
             except TurnStopped:
                 continue
 
-    # -- asking the model ----------------------------------------------------------------------------------------------
+    # -- model ---------------------------------------------------------------------------------------------------------
 
     async def _sample(self, turn: TurnState, context: ModelContext) -> TurnState:
         self._log.seen = context.last_ordinal
@@ -227,7 +234,7 @@ class _TurnRun:
         )
 
     async def _append_answer(self, *entries: dict[str, Any]) -> None:
-        """Appends an answer. The last of it is what it has cost: that counts even if nothing else is taken."""
+        """Append an answer. The last entry is its usage, which is recorded even if the rest is rejected."""
         try:
             await self._log.append_entries(*entries)
         except EntryRejected:
@@ -266,7 +273,7 @@ class _TurnRun:
     # -- tools ---------------------------------------------------------------------------------------------------------
 
     async def _run_calls(self, calls: tuple[ModelContextItem, ...]) -> None:
-        """One after the other, each output appended before the next begins; a stop leaves the rest to be given up."""
+        """Run calls one after the other and append each output before the next; after a stop, the rest is abandoned."""
         for each in calls:
             try:
                 output = await self._log.run_while_claimed(self._run_call(each))
@@ -277,7 +284,7 @@ class _TurnRun:
                 return
 
     async def _run_call(self, item: ModelContextItem) -> ToolOutput:
-        """What a call gives. One of an earlier life is run again only if that cannot do it twice."""
+        """Run a call. One of an earlier process is run again only if that cannot act twice."""
         deps = self._deps
         call = ThreadToolCall(self._thread.thread_id, item.call_id or "", item.tool or "", item.arguments)
         is_repeat = call.call_id not in self._own_call_ids
@@ -298,7 +305,7 @@ class _TurnRun:
         return ToolOutput(edited_note(call, allowed) + output.text, output.is_error)
 
     async def _set_waiting(self, is_waiting: bool) -> None:
-        """Says in the log whether the thread waits for an approval: who is above it sees that too."""
+        """Log whether the thread waits for an approval, so that parent threads see it."""
         appended = self._log.append_entries({"type": "status", "flags": ["waiting_on_approval"] if is_waiting else []})
         await self._deps.retry.finish_quietly(appended)
 

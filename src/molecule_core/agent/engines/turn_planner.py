@@ -1,7 +1,6 @@
-"""What an engine does next in a turn. Pure: the sight of the thread and a few figures in, one step out.
+"""Decides what an engine does next in a turn. Pure: model context and counters in, one step out.
 
-Everything is decided anew after each append, from what the server says that the model sees: so a turn that another
-life has begun goes on as if nothing had happened. Above: driving. Below: the shapes of threads.
+Each step is decided anew from the server's model context, so a turn that another process began continues seamlessly.
 """
 
 from collections.abc import Sequence
@@ -16,21 +15,24 @@ TurnEndStatus = Literal["completed", "failed", "interrupted"]
 
 
 class TokenUsage(Struct, frozen=True):
-    """Tokens: of this turn, of the thread and of its tree, this turn included."""
+    """Tokens used by this turn, by the thread and by its tree, including this turn."""
 
     turn: int = 0
     thread: int = 0
     tree: int = 0
 
     def add_tokens(self, tokens: int) -> "TokenUsage":
-        """The same and some more."""
+        """Return the usage with `tokens` added."""
         return TokenUsage(self.turn + tokens, self.thread + tokens, self.tree + tokens)
 
 
 class TurnState(Struct, frozen=True, kw_only=True):
-    """How a turn stands. `samplings`: of this life; `seen`: up to where the last of them showed the log; `compacted`:
-    since then; `silent`: it gave nothing at all; `stop`: why the server takes no more for the turn; `broken`: why it
-    cannot go on."""
+    """State of a turn in this process.
+
+    `samplings`: number in this process. `seen_ordinal`: last ordinal shown in the latest one. `is_compacted`: since
+    then. `is_silent`: it returned nothing. `stop`: why the server accepts no more for the turn. `failure`: why it
+    cannot continue.
+    """
 
     turn_id: str
     trigger: str = "user"
@@ -44,7 +46,7 @@ class TurnState(Struct, frozen=True, kw_only=True):
 
 
 class TurnLimits(Struct, frozen=True):
-    """What the configuration allows."""
+    """Limits from the configuration."""
 
     budget: Budget
     samplings: int
@@ -52,30 +54,30 @@ class TurnLimits(Struct, frozen=True):
 
 
 class RunToolsStep(Struct, frozen=True):
-    """Calls of tools whose outputs are missing: run them."""
+    """Step that runs tool calls whose outputs are missing."""
 
     calls: tuple[ModelContextItem, ...]
 
 
 class AbandonStep(Struct, frozen=True):
-    """Calls that are not run any more: tell so in their outputs."""
+    """Step that appends the reason as output of calls that are not run."""
 
     calls: tuple[ModelContextItem, ...]
     reason: str
 
 
 class CompactStep(Struct, frozen=True):
-    """Summarise what was said so far."""
+    """Step that summarizes the conversation so far."""
 
     kind: Literal["manual", "automatic"]
 
 
 class SampleStep(Struct, frozen=True):
-    """Ask the model."""
+    """Step that samples the model."""
 
 
 class EndStep(Struct, frozen=True):
-    """The turn is over."""
+    """End of the turn."""
 
     status: TurnEndStatus
     final: str | None = None
@@ -92,7 +94,7 @@ _END_BY_STOP = {
 
 
 def next_step(turn: TurnState, context: ModelContext, limits: TurnLimits) -> TurnStep:
-    """The step that comes next."""
+    """Return the next step."""
     if turn.stop is not None:
         return end_for_stop(turn.stop)
     calls = unanswered_calls(context.items)
@@ -102,12 +104,12 @@ def next_step(turn: TurnState, context: ModelContext, limits: TurnLimits) -> Tur
 
 
 def end_for_stop(reason: str) -> EndStep:
-    """How a turn ends that the server takes no more for."""
+    """Return how a turn ends for which the server accepts no more."""
     return _END_BY_STOP.get(reason, EndStep("interrupted", error=reason))
 
 
 def _step_for_calls(turn: TurnState, calls: tuple[ModelContextItem, ...]) -> RunToolsStep | AbandonStep:
-    """What becomes of calls: those of a turn that is over are not run, and those of a broken one neither."""
+    """Run calls, or abandon those of an ended or failed turn."""
     past = tuple(each for each in calls if each.turn_id not in (None, turn.turn_id))
     if past:
         return AbandonStep(past, "not run, or not to its end: its turn was stopped")
@@ -119,7 +121,7 @@ def _step_for_calls(turn: TurnState, calls: tuple[ModelContextItem, ...]) -> Run
 
 
 def _end_if_done(turn: TurnState, context: ModelContext, limits: TurnLimits) -> EndStep | None:
-    """The end, if it has come."""
+    """Return the end of the turn, if it is reached."""
     if turn.failure is not None:
         return EndStep("failed", error=turn.failure)
     if turn.trigger == "compact":
@@ -139,29 +141,31 @@ def _sampling_step(turn: TurnState, context: ModelContext, limits: TurnLimits) -
 
 
 def unanswered_calls(items: Sequence[ModelContextItem]) -> tuple[ModelContextItem, ...]:
-    """Calls of tools that have no output."""
+    """Return tool calls without an output."""
     answered = {each.call_id for each in items if each.role == "tool"}
     return tuple(each for each in items if is_tool_call(each) and each.call_id not in answered)
 
 
 def is_tool_call(item: ModelContextItem) -> bool:
-    """Whether an item is a call of a tool."""
+    """Return whether an item is a tool call."""
     return item.role == "assistant" and item.tool is not None
 
 
 def final_text(turn: TurnState, items: Sequence[ModelContextItem]) -> str | None:
-    """What the model has said at last in this turn, if nothing came after it; notes of the platform do not count."""
+    """Return the model's last text in this turn, if only platform notes came after it."""
     last = next((each for each in reversed(items) if each.role != "developer" and each.type != "reasoning"), None)
     if last is None or last.role != "assistant" or is_tool_call(last):
         return None
-    own = last.turn_id == turn.turn_id if last.turn_id is not None else turn.samplings > 0
-    return last.text if own else None
+    is_own = last.turn_id == turn.turn_id if last.turn_id is not None else turn.samplings > 0
+    return last.text if is_own else None
 
 
 def has_unseen_input(turn: TurnState, items: Sequence[ModelContextItem]) -> bool:
-    """Whether something was said to the model that it has not been shown: it came while the model answered. After a
-    restart that is not known of what stands right before the last words; then it counts as not shown, except what the
-    turn began with."""
+    """Return whether there is input that the model has not been shown, since it arrived during an answer.
+
+    After a restart this is unknown for input directly before the last answer; it counts as not shown, except what the
+    turn began with.
+    """
     own = [each for each in items if each.turn_id == turn.turn_id and each.role != "developer"]
     if turn.samplings:
         return any(each.ordinal > turn.seen_ordinal for each in own if each.role in _INPUT_ROLES)
@@ -186,7 +190,7 @@ def _limit_reached(turn: TurnState, limits: TurnLimits) -> str | None:
 
 
 def turn_request(turn: TurnState, items: Sequence[ModelContextItem]) -> list[ModelContextItem]:
-    """What this turn is about: what it was asked with. Of items that do not say their turn, the last ones asked."""
+    """Return the input of this turn; if items have no turn id, the last input."""
     inputs = [each for each in items if each.role in _INPUT_ROLES]
     own = [each for each in inputs if each.turn_id == turn.turn_id]
     return own or inputs[-1:]

@@ -1,10 +1,8 @@
-"""Pushes what comes into a host that shows it by itself (Claude Code's channels).
+"""Pushes incoming messages into a host that displays them (Claude Code's channels).
 
-Such a host acknowledges nothing, and drops in silence what comes before it listens. So nothing is pushed before the
-host said that it is ready and a moment has passed; what was pushed stays in the inbox until a tool call names it, and
-is pushed again, later and later.
-
-Above: engine. Below: inbox, words.
+Such a host acknowledges nothing and silently drops what arrives before it listens. So nothing is pushed before the host
+is ready and a delay has passed. A pushed message stays in the inbox until a tool call names it, and is pushed again
+after growing delays.
 """
 
 import logging
@@ -24,14 +22,14 @@ _MAX_WAIT_SECONDS = 86_400.0
 
 
 class ReadySignal(Protocol):
-    """What ends when the host has said that it is ready."""
+    """Event that the host is ready."""
 
     async def wait(self) -> object:
-        """Returns once it has."""
+        """Wait until the host is ready."""
 
 
 class HostChannel:
-    """One host's channel."""
+    """Channel of one host."""
 
     def __init__(
         self,
@@ -51,7 +49,7 @@ class HostChannel:
         self._apply_notes = apply_notes
 
     async def run(self) -> None:
-        """Pushes until it is cancelled; begins a moment after the host said that it is ready."""
+        """Push until cancelled; starts a delay after the host is ready."""
         await sleep(self._clock, self._settings.channel_delay_seconds)
         while True:
             self._apply_notes()
@@ -63,7 +61,7 @@ class HostChannel:
             await self._clock.wait(self._inbox.wait_for_change(), max(0.0, next_push_at - self._clock.monotonic()))
 
     async def _try_push(self, entry: InboxEntry) -> None:
-        """A message that cannot be pushed must not keep the others from it; it can still be fetched."""
+        """Push a message; a failure must not block the others. The message can still be fetched."""
         try:
             await self._push_entry(entry)
         except Exception:

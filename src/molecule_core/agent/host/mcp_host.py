@@ -1,6 +1,6 @@
-"""What a host of MCP sees first: name, tools, instructions. Light; a call waits until the heavy half is loaded.
+"""Presents the agent to its MCP host: name, tools, instructions.
 
-Above: main. Below: the registry of tools and what is said about it.
+Light; a call waits until the runtime is loaded.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from molecule_core.tools.spec import ToolSpec
 
 
 class ToolWorker(Protocol):
-    """The heavy half: runs tools."""
+    """Runner of tools, loaded after the handshake."""
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """Runs a tool. Raises ToolError."""
+        """Run a tool. Raises ToolError."""
 
 
 class AgentHost:
-    """A Host of wire.mcp. `client` tells what the host on the other side said of itself."""
+    """A `ToolHost` of the MCP dispatcher. `client`: returns what the connected host reported about itself."""
 
     name = "molecule"
     version = VERSION
@@ -38,7 +38,7 @@ class AgentHost:
 
     @property
     def instructions(self) -> str:
-        """The convention, with the tools' names as this host's model knows them."""
+        """Return the server instructions, with the tool names as this host's model knows them."""
         return docs.server_instructions(
             runtime_of(self.client()),
             several=not self._config.single,
@@ -47,27 +47,26 @@ class AgentHost:
         )
 
     def tools(self) -> Sequence[ToolSpec]:
-        """All of them, always in the same order."""
+        """Return all tools, always in the same order."""
         return TOOLS
 
     def set_worker(self, worker: ToolWorker) -> None:
-        """From now on calls are served; those that came before are too."""
+        """Set the worker; waiting and later calls are served by it."""
         self._worker.set_result(worker)
 
     def set_failed(self, error: Exception) -> None:
-        """There will be no worker; every call is told so."""
+        """Fail waiting and later calls with `error`: there will be no worker."""
         if not self._worker.done():
             self._worker.set_exception(error)
-            self._worker.exception()  # it is told to whoever calls, and to nobody else
+            self._worker.exception()  # marks it as retrieved: callers get it, and asyncio must not log it
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """Runs a tool. Raises ToolError."""
+        """Run a tool. Raises ToolError."""
         worker = await asyncio.shield(self._worker)
         return await worker.call(spec, arguments, context)
 
     def card(self) -> dict[str, Any]:
-        """What the agent says of itself when it takes a seat: as far as its environment says it, and how many tools it
-        was given, by which people see that it is really connected."""
+        """Return the agent's card from its environment, with the number of tools as a sign that it is connected."""
         fields: dict[str, Any] = {"name": self._config.name, "description": self._config.description}
         fields["skills"] = [{"id": name, "name": name} for name in self._config.skills]
         return {**{name: value for name, value in fields.items() if value}, "tools": len(TOOLS)}

@@ -1,8 +1,7 @@
-"""What a host asks its person to permit, as it tells a channel: asked for on the platform too, as an approval. Who
-decides there answers the host; whoever is first counts, the person at the host or the platform.
+"""Relays the host's permission requests to the platform as approvals.
 
-Nothing is sent to the host but a decision: where the server cannot be reached, the host's own dialog stays, and the log
-says so. Above: engine, main. Below: neutral, the walks about approvals.
+The first decision counts, whether made at the host or on the platform. Only decisions are sent to the host: if the
+server cannot be reached, the host's own dialog stays open and a warning is logged.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ PERMISSION_CAPABILITY = "claude/channel/permission"
 PERMISSION_METHOD = "notifications/claude/channel/permission_request"
 DECISION_METHOD = "notifications/claude/channel/permission"
 ACTION_PREFIX = "permission:"
-"""How the action of such an approval begins; the name of the host's tool follows."""
+"""Prefix of the action of such an approval; the name of the host's tool follows."""
 ALLOW, DENY = "allow", "deny"
 _MAX_PENDING = 100
-_SLICE_SECONDS = 20
-# By what the server says that an approval allows nothing, or nothing more.
+_WAIT_SECONDS = 20
+# Error codes of the server for an approval that allows nothing, or nothing more.
 _DENYING_CODES = ("not_approved", "approval_changed", "approval_used")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _log = logging.getLogger("molecule.agent")
@@ -40,7 +39,7 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 class PermissionRequest(Struct, frozen=True):
-    """A host's question. All of it is text of the host and of the model in it."""
+    """A host's permission request. All fields are untrusted text of the host and its model."""
 
     request_id: str
     tool_name: str
@@ -49,7 +48,7 @@ class PermissionRequest(Struct, frozen=True):
 
 
 class PendingPermissions:
-    """The latest questions, oldest first. `relays`: whether somebody asks on the platform too."""
+    """The latest permission requests, oldest first. `is_relayed`: whether they are also requested on the platform."""
 
     def __init__(self, *, is_relayed: bool = True) -> None:
         self._is_relayed = is_relayed
@@ -58,11 +57,11 @@ class PendingPermissions:
 
     @property
     def recent_requests(self) -> tuple[PermissionRequest, ...]:
-        """What was asked and not forgotten yet."""
+        """Return the recent permission requests."""
         return tuple(self._recent)
 
     def add_request(self, params: dict[str, Any]) -> PermissionRequest | None:
-        """Keeps a question and tells it in the log; None if it is none. Never makes the host's next line wait."""
+        """Queue and log a request; None if it has no id. Never blocks the host's next line."""
         request = PermissionRequest(*(_text(params.get(name)) for name in PermissionRequest.__struct_fields__))
         if not request.request_id:
             return None
@@ -79,14 +78,16 @@ class PendingPermissions:
         return request
 
     async def iter_requests(self) -> AsyncIterator[PermissionRequest]:
-        """Each question once, as it comes."""
+        """Yield each request once, as it arrives."""
         while True:
             yield await self._queue.get()
 
 
 class PermissionRelay:
-    """Asks for approvals in the name of one workspace, and tells its host what comes of them. `life`: a word that tells
-    this life of the process from others, whose hosts may have used the same ids."""
+    """Relay between a host's permission requests and approvals of one workspace.
+
+    `process_key`: distinguishes this process from earlier ones, whose hosts may have used the same request ids.
+    """
 
     def __init__(
         self,
@@ -108,9 +109,9 @@ class PermissionRelay:
         self._approvals: dict[str, approval_tools.ApprovalSummary] = {}
 
     async def run(self, permissions: PendingPermissions) -> None:
-        """Relays until it is cancelled; each question for itself, so that none waits for another's decision."""
+        """Relay until cancelled; each request in its own task, so that none waits for another's decision."""
         async for request in permissions.iter_requests():
-            if request.request_id in self._tasks:  # the host asks once more: it is the same question
+            if request.request_id in self._tasks:  # the host repeats the same request
                 continue
             task = self._tasks[request.request_id] = asyncio.create_task(self._relay_request(request))
             task.add_done_callback(partial(self._on_task_done, request.request_id))
@@ -121,17 +122,17 @@ class PermissionRelay:
             _log.error("permission %s could not be relayed", request_id, exc_info=error)
 
     async def stop(self, seconds: float) -> None:
-        """Takes back what nobody has decided: the host that asked ends. Gives up after so many seconds."""
+        """Withdraw undecided approvals when the host ends, waiting at most `seconds`."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        left = [asyncio.create_task(self._withdraw_approval(approval)) for approval in self._approvals.values()]
-        if left:
-            await asyncio.wait(left, timeout=seconds)
-        for task in left:
+        withdrawals = [asyncio.create_task(self._withdraw_approval(approval)) for approval in self._approvals.values()]
+        if withdrawals:
+            await asyncio.wait(withdrawals, timeout=seconds)
+        for task in withdrawals:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*withdrawals, return_exceptions=True)
 
     async def _withdraw_approval(self, approval: approval_tools.ApprovalSummary) -> None:
         path = approval_tools.approval_path(self._workspace_id, approval.approval_id, "withdraw")
@@ -142,7 +143,7 @@ class PermissionRelay:
                 "approval %s stays open until it expires: %s", approval.approval_id, sanitize_line(error.text, 300)
             )
 
-    # -- one question --------------------------------------------------------------------------------------------------
+    # -- one request ---------------------------------------------------------------------------------------------------
 
     async def _relay_request(self, request: PermissionRequest) -> None:
         try:
@@ -156,7 +157,7 @@ class PermissionRelay:
             )
             return
         finally:
-            if not is_cancelling():  # else it is taken back at the end
+            if not is_cancelling():  # otherwise `stop` withdraws it
                 self._approvals.pop(request.request_id, None)
         _log.info(
             "permission %s: %s (approval %s)", request.request_id, behavior or approval.status, approval.approval_id
@@ -165,7 +166,7 @@ class PermissionRelay:
             await self._notify(DECISION_METHOD, {"request_id": request.request_id, "behavior": behavior})
 
     async def _request_approval(self, request: PermissionRequest) -> approval_tools.ApprovalSummary:
-        """The approval of a question, asked for once, however often it is tried. Raises ToolError."""
+        """Request the approval; retries return the same one. Raises ToolError."""
         body = {
             "action": f"{ACTION_PREFIX}{request.tool_name or 'unknown'}",
             "reason": request.description,
@@ -182,12 +183,12 @@ class PermissionRelay:
     async def _wait_for_decision(
         self, request: PermissionRequest, approval: approval_tools.ApprovalSummary
     ) -> approval_tools.ApprovalSummary:
-        """How it ends. A server that is away for a while is waited for. Raises ToolError."""
+        """Wait for the decision, also while the server is away. Raises ToolError."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         while approval_tools.is_open(approval):
             try:
                 approval = await approval_tools.wait_for_change(
-                    self._requester, self._workspace_id, approval, _SLICE_SECONDS, self._clock
+                    self._requester, self._workspace_id, approval, _WAIT_SECONDS, self._clock
                 )
                 back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
             except ToolError as error:
@@ -205,8 +206,10 @@ class PermissionRelay:
         return idempotency_headers(f"relay:{self._process_key}:{request.request_id}")
 
     async def _resolve_behavior(self, request: PermissionRequest, approval: approval_tools.ApprovalSummary) -> str:
-        """What the host is told; empty: nothing. What was approved is used up first, and a host cannot do anything else
-        than it has asked for. Raises ToolError if that is not known."""
+        """Return the decision for the host; empty: none. Raises ToolError if it is not known.
+
+        An approval is used up before it is reported. A host cannot run an edited action, so an edited approval denies.
+        """
         if approval.status != "approved":
             return DENY if approval.status in ("denied", "expired") else ""
         if approval.edited is not None:
@@ -221,7 +224,7 @@ class PermissionRelay:
                 return ALLOW
             except ToolError as error:
                 _log.warning("approval %s cannot be used: %s", approval.approval_id, sanitize_line(error.text, 300))
-                # What was tried before may have used it up; no other refusal is a word on what may be done.
+                # An earlier try may have used it up; no other rejection says anything about the decision.
                 if error.code in _DENYING_CODES and not was_tried:
                     return DENY
                 if not error.is_transient:

@@ -1,6 +1,6 @@
-"""The heavy half of an agent's process: seats, inbox, tools, channel. Loaded after the host has its first answer.
+"""Runs the agent behind its host: workspaces, inbox, tools, channel.
 
-Above: main. Below: everything else of this room.
+Called by `main` after the first response to the host, since it loads the HTTP client.
 """
 
 import logging
@@ -33,16 +33,18 @@ from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.spec import RouteCall, ToolSpec
 
 _log = logging.getLogger("molecule.agent")
-# What hosts say of who calls: a process serves all threads of a session, or is started for each of them.
+# Metadata of hosts about the caller: one process serves all threads of a session, or one is started for each of them.
 _CALLER_FIELDS = ("threadId", "parentThreadId", "sessionId", "claudecode/toolUseId")
 _STOP_SECONDS = 2.0
 LocalTool = Callable[[Any, CallContext], Awaitable[dict[str, Any]]]
 
 
 class AgentRuntime:
-    """Everything that works for one agent. `refused`: called if the token of an only seat is not taken at the start;
-    `lost`: called if a seat is gone for good, by a process that is nothing without it; `tools`: those that its model is
-    given."""
+    """Everything that works for one agent.
+
+    `on_refused`: called if the token of an only workspace is rejected at the start. `on_lost`: called if a workspace is
+    lost for good, by processes that cannot work without it. `tools`: names of the tools that its model is offered.
+    """
 
     def __init__(
         self,
@@ -96,13 +98,13 @@ class AgentRuntime:
         )
         self._local_tools: dict[str, LocalTool] = {
             "wait_for_message": self._inbox_tools.wait_for_message,
-            "inbox_peek": lambda asked, _: self._inbox_tools.peek_messages(asked),
-            "inbox_pop": lambda asked, _: self._inbox_tools.pop_message(asked),
+            "inbox_peek": lambda arguments, _: self._inbox_tools.peek_messages(arguments),
+            "inbox_pop": lambda arguments, _: self._inbox_tools.pop_message(arguments),
             "reply": self._inbox_tools.answer_by_handle,
             "decline": self._inbox_tools.decline_by_handle,
             "reply_to_workspace": self._inbox_tools.reply_to_workspace,
             "get_runtime_identity": lambda _, __: self._runtime_identity(),
-            "chat_history": lambda asked, _: self._inbox_tools.chat_history(asked),
+            "chat_history": lambda arguments, _: self._inbox_tools.chat_history(arguments),
             **dict.fromkeys(delegation_tools.TOOL_NAMES, self._inbox_tools.run_delegation_tool),
             **dict.fromkeys(approval_tools.TOOL_NAMES, self._inbox_tools.run_approval_tool),
             **dict.fromkeys(collaboration_tools.TOOL_NAMES, self._inbox_tools.run_collaboration_tool),
@@ -110,11 +112,11 @@ class AgentRuntime:
 
     @property
     def inbox(self) -> MergedInbox:
-        """The mail of all seats, for an agent that takes it by itself."""
+        """Return the merged inbox, for an agent that reads it directly."""
         return self._inbox
 
     async def push_messages(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: ReadySignal) -> None:
-        """Pushes what comes into the host, if it shows such things, until it is cancelled."""
+        """Push incoming messages into the host, if it displays them, until cancelled."""
         await ready.wait()
         if not wants_channel(self._config.settings.channel, self._client()):
             return
@@ -131,7 +133,7 @@ class AgentRuntime:
     async def relay_permissions(
         self, permissions: PendingPermissions, notify: Callable[[str, dict[str, Any]], Awaitable[None]]
     ) -> None:
-        """Asks on the platform too what the host asks its person to permit, until it is cancelled."""
+        """Relay the host's permission requests to the platform, until cancelled."""
         config = relay_workspace(self._config)
         if config is None:
             return
@@ -147,7 +149,7 @@ class AgentRuntime:
         await self._permission_relay.run(permissions)
 
     async def stop(self) -> None:
-        """Ends in order, soon."""
+        """Stop the relay and all memberships, and close the connections."""
         if self._permission_relay is not None:
             await self._permission_relay.stop(_STOP_SECONDS)
         await self.memberships.stop_all(_STOP_SECONDS)
@@ -156,7 +158,7 @@ class AgentRuntime:
     # -- tools ---------------------------------------------------------------------------------------------------------
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
-        """Runs a tool as the seat that the call names. Raises ToolError."""
+        """Run a tool as the workspace that the call names. Raises ToolError."""
         caller_fields = {
             name: sanitize_line(str(context.meta[name]), 128) for name in _CALLER_FIELDS if name in context.meta
         }
@@ -178,11 +180,11 @@ class AgentRuntime:
             spec.caller_workspace(arguments), spec.identity_argument or "via_workspace"
         )
         request = spec.to_request(workspace.id, arguments)
-        # A call that the host repeats, by its name for it, is made once.
+        # A call that the host repeats under the same id is executed once.
         call_name = message_tools.host_call_id(context.meta)
         headers = message_tools.idempotency_headers(call_name or self._ids.new()) if route.keyed else None
-        tries_again = request.method == "GET" or headers
-        base_requester: Requester = self._inbox_tools.requester_for(workspace) if tries_again else workspace.api()
+        is_retriable = request.method == "GET" or headers
+        base_requester: Requester = self._inbox_tools.requester_for(workspace) if is_retriable else workspace.api()
         requester = with_approval(base_requester, arguments, read_only=True)
         response = await requester.call(
             request.method, request.path, body=request.body, query=request.query, headers=headers

@@ -1,7 +1,4 @@
-"""Standard input as lines that nothing in them can end, standard output as whole lines.
-
-Above: main. Below: the pipes.
-"""
+"""Reads lines from standard input and writes whole lines to standard output."""
 
 import asyncio
 import contextlib
@@ -16,12 +13,12 @@ import msgspec
 
 _log = logging.getLogger("molecule.agent")
 _CHUNK = 64 << 10
-# Of one kind of bad input the first is told, then every thousandth.
+# Skipped lines: the first is logged, then every thousandth.
 _LOG_EVERY = 1000
 
 
 class LineSplitter:
-    """Cuts bytes into lines. One that is too long is passed over up to its end, however long that is."""
+    """Splitter of bytes into lines. A line over `max_bytes` is skipped, however long it is."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -30,14 +27,14 @@ class LineSplitter:
         self.too_long_count = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that these bytes complete."""
+        """Return the lines that these bytes complete."""
         *ends, rest = data.split(b"\n")
         lines = [line for line in map(self._finish_line, ends) if line is not None]
         self._append_part(rest)
         return lines
 
     def take_rest(self) -> bytes:
-        """What came behind the last line, when nothing comes any more."""
+        """Return the incomplete last line at the end of the input."""
         return self._finish_line(b"") or b""
 
     def _append_part(self, part: bytes) -> None:
@@ -57,17 +54,17 @@ class LineSplitter:
 
 
 class ByteOutput(Protocol):
-    """Where bytes go."""
+    """Asynchronous byte output."""
 
     async def write(self, data: bytes) -> None:
-        """Writes all of them. Raises OSError."""
+        """Write all of `data`. Raises OSError."""
 
     async def close(self) -> None:
-        """Returns when all of them are out."""
+        """Flush and close."""
 
 
 class Stdio:
-    """The two streams of this process. `spoke` is set when something was written for the first time."""
+    """The two streams of this process. `has_written`: set at the first write."""
 
     def __init__(self, reader: asyncio.StreamReader | None, output: ByteOutput, max_bytes: int) -> None:
         self.has_written = asyncio.Event()
@@ -78,13 +75,13 @@ class Stdio:
 
     @classmethod
     async def open(cls, max_bytes: int) -> "Stdio":
-        """Takes both streams for itself: what else is printed in this process goes to standard error."""
+        """Take both streams; other output of this process is redirected to standard error."""
         stdout_copy = os.dup(sys.stdout.fileno())
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         return cls(await _open_reader(sys.stdin.fileno()), await _open_output(stdout_copy), max_bytes)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Each line, until the other side closes."""
+        """Yield each line until the other side closes."""
         while data := await self._read():
             for line in self._lines.feed(data):
                 yield line
@@ -94,8 +91,8 @@ class Stdio:
 
     async def _read(self) -> bytes:
         if self._reader is None:
-            return os.read(sys.stdin.fileno(), _CHUNK)  # a file, which never makes one wait
-        with contextlib.suppress(OSError):  # the other side is gone in a worse way
+            return os.read(sys.stdin.fileno(), _CHUNK)  # a file never blocks
+        with contextlib.suppress(OSError):  # the other side broke the connection
             return await self._reader.read(_CHUNK)
         return b""
 
@@ -107,19 +104,19 @@ class Stdio:
         self._logged_count = self._lines.too_long_count
 
     async def close(self) -> None:
-        """Returns when all that was sent has been taken. The streams are as they were: others may go on using them."""
+        """Flush, close, and make both streams blocking again: other code may go on using them."""
         await self._output.close()
         for handle in (sys.stdin.fileno(), sys.stdout.fileno()):
             os.set_blocking(handle, True)
 
     async def send(self, message: dict[str, Any]) -> None:
-        """One message as one line. Raises OSError."""
+        """Write one message as one line. Raises OSError."""
         await self._output.write(msgspec.json.encode(message) + b"\n")
         self.has_written.set()
 
 
 async def _open_reader(handle: int) -> asyncio.StreamReader | None:
-    """A reader of a pipe, a socket or a terminal; None for a file."""
+    """Return a reader of a pipe, socket or terminal; None for a file."""
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return None
     reader = asyncio.StreamReader(limit=_CHUNK)
@@ -132,7 +129,7 @@ async def _open_reader(handle: int) -> asyncio.StreamReader | None:
 
 
 class _PipeOutput(asyncio.Protocol):
-    """Output to a pipe: whoever writes waits while the other side does not read."""
+    """Output to a pipe, with back-pressure while the other side does not read."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -157,7 +154,7 @@ class _PipeOutput(asyncio.Protocol):
         self._is_writable.set()
 
     async def write(self, data: bytes) -> None:
-        """Writes all of it in one piece. Raises BrokenPipeError."""
+        """Write all of `data` in one piece. Raises BrokenPipeError."""
         await self._is_writable.wait()
         if self._lost or self._transport is None:
             raise BrokenPipeError
@@ -165,25 +162,25 @@ class _PipeOutput(asyncio.Protocol):
         await self._is_writable.wait()
 
     async def close(self) -> None:
-        """Returns when all is out, or nobody is there."""
+        """Flush and close; returns at once if the other side is gone."""
         if self._transport is not None:
             self._transport.close()
             await self._is_closed.wait()
 
 
 class _FileOutput:
-    """Output to a file, which never makes one wait."""
+    """Output to a file, which never blocks."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
     async def write(self, data: bytes) -> None:
-        """Writes all of it. Raises OSError."""
+        """Write all of `data`. Raises OSError."""
         while data:
             data = data[os.write(self._handle, data) :]
 
     async def close(self) -> None:
-        """Nothing is on its way."""
+        """Do nothing: each write is complete."""
 
 
 async def _open_output(handle: int) -> ByteOutput:

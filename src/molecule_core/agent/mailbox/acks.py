@@ -1,7 +1,7 @@
-"""What a workspace's reader has taken and what of it is handled: told to the server, and to the file that outlives a
-kill. One object a workspace; only the leader writes with it.
+"""Tracks claimed and handled messages of one workspace.
 
-Above: membership, verbs. Below: cursors, client.
+Acknowledges them to the server, and persists them to the cursor file, which survives a kill. One tracker per workspace;
+only the leader writes with it.
 """
 
 import logging
@@ -13,14 +13,14 @@ from molecule_core.agent.mailbox.cursors import CursorFile, CursorState
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError, expect_member
 
 _log = logging.getLogger("molecule.agent")
-# HTTP's statuses: unknown, handed out again since, or never handed out as was said. None of them gets better.
+# HTTP statuses: unknown, delivered again since, or never delivered as claimed. None of them is worth a retry.
 _FINAL_STATUSES = (404, 409, 410, 422)
-# Ids and numbers of rows that are kept to name the cursor; far more than are ever between the floor and the newest.
+# Message positions kept to name the cursor; far more than are ever between the ack floor and the newest message.
 _MAX_POSITIONS = 20_000
 
 
 class AckTracker:
-    """Holds, acknowledges, remembers."""
+    """Claimed and handled messages of one workspace."""
 
     def __init__(self, workspace_id: str, file: CursorFile) -> None:
         self._id = workspace_id
@@ -30,18 +30,18 @@ class AckTracker:
         self._unsaved = False
 
     def take_over(self, fence: int) -> CursorState:
-        """Takes over from whoever led before; what they left is returned."""
+        """Load the state that the previous leader left, under the new fence."""
         self._state = self._file.load()
         self._state.fence = fence
         return self._state
 
     @property
     def cursor(self) -> str:
-        """The message up to which all is handled; empty if not known."""
+        """Return the id of the message up to which all are handled; empty if not known."""
         return self._state.cursor
 
     def reset(self) -> None:
-        """Forgets everything about this workspace: the server does not know the cursor."""
+        """Delete the cursor state of this workspace: the server does not know the cursor."""
         self._file.reset()
         self._state = CursorState(fence=self._state.fence)
         self._positions.clear()
@@ -49,8 +49,11 @@ class AckTracker:
     def record_claimed(
         self, attempts: dict[str, int], positions: dict[str, int], already_handled: Collection[str] = ()
     ) -> None:
-        """Messages were taken from the server: their attempts and their numbers; `again`: those that are handled, which
-        is on the disk at once for all, or the next process would give back what it finds held. Raises Fenced."""
+        """Store the attempts and positions of newly claimed messages. Raises LeaderFenced.
+
+        Messages in `already_handled` are stored as handled in the same write; otherwise the next process would release
+        them as leftover claims.
+        """
         for id_, attempt in attempts.items():
             self._record(id_, attempt, is_handled=id_ in already_handled)
         self._positions.update(positions)
@@ -59,30 +62,30 @@ class AckTracker:
         self._save()
 
     def is_pending(self, activity_id: str) -> bool:
-        """Whether a message is handled and the server may not know it yet."""
+        """Return whether a message is handled and not yet known to be acknowledged."""
         return activity_id in self._state.handled
 
     @property
     def pending(self) -> dict[str, int]:
-        """What the server may not know to be handled: activity id -> attempt."""
+        """Return messages whose ack is not confirmed: activity id -> attempt."""
         return dict(self._state.handled)
 
     def leftover_claims(self, held_here: set[str]) -> dict[str, int]:
-        """What an earlier process held and this one has not: activity id -> attempt."""
+        """Return claims of an earlier process that this one does not hold: activity id -> attempt."""
         return {id_: attempt for id_, attempt in self._state.held.items() if id_ not in held_here}
 
     def mark_released(self, ids: dict[str, int]) -> None:
-        """The server has them back. Raises Fenced."""
+        """Remove released claims. Raises LeaderFenced."""
         for id_ in ids:
             self._state.held.pop(id_, None)
         self._save()
 
     def take_notes(self) -> dict[str, int]:
-        """What processes that do not lead have handled: activity id -> attempt."""
+        """Return and clear what processes that do not lead have handled: activity id -> attempt."""
         return self._file.take_notes()
 
     def mark_handled(self, activity_id: str, attempt: int) -> None:
-        """A message is handled: that is on the disk before the server hears it. Raises Fenced."""
+        """Store a message as handled, on disk before the server is notified. Raises LeaderFenced."""
         self._record(activity_id, attempt, is_handled=True)
         self._save()
 
@@ -94,8 +97,10 @@ class AckTracker:
             self._state.held[activity_id] = attempt
 
     async def confirm_ack(self, api: ApiClient, activity_id: str) -> bool:
-        """Tells the server; False if it could not be told now. What it refuses is settled too: it will not get better,
-        and comes again if it must."""
+        """Acknowledge a handled message; return False if the server could not be reached.
+
+        A final rejection counts as done: a retry cannot succeed, and the server delivers the message again if needed.
+        """
         attempt = self._state.handled.get(activity_id)
         if attempt is None:
             return True
@@ -108,23 +113,25 @@ class AckTracker:
                 return False
             _log.info("workspace %s: the ack of %s was refused: %s", self._id, activity_id, error)
             floor = -1
-        if self._state.handled.get(activity_id) == attempt:  # not handed out again meanwhile
+        if self._state.handled.get(activity_id) == attempt:  # not delivered again meanwhile
             del self._state.handled[activity_id]
         self._advance_cursor(floor)
         self._save()
         return True
 
     def _advance_cursor(self, floor: int) -> None:
-        """The cursor is the last row that the server says is handled with all before it."""
-        passed = {id_: seq for id_, seq in self._positions.items() if seq <= floor}
-        if passed:
-            self._state.cursor = max(passed, key=passed.__getitem__)
-            for id_ in passed:
+        """Move the cursor to the last message at or below the server's ack floor."""
+        acked = {id_: seq for id_, seq in self._positions.items() if seq <= floor}
+        if acked:
+            self._state.cursor = max(acked, key=acked.__getitem__)
+            for id_ in acked:
                 del self._positions[id_]
 
     def _save(self) -> None:
-        """A disk that takes nothing stops no mail: without the file a message may be shown once more, after a kill.
-        Raises Fenced."""
+        """Write the state to disk. Raises LeaderFenced.
+
+        A failing disk does not stop delivery: without the file a message may be shown once more, after a kill.
+        """
         try:
             self._file.save(self._state)
         except OSError as error:
@@ -136,7 +143,7 @@ class AckTracker:
 
 
 async def acknowledge_message(api: ApiClient, workspace_id: str, activity_id: str, attempt: int) -> int:
-    """Tells the server that a message is handled; how far its inbox is handled then. Raises ApiError, NoAnswer."""
+    """Acknowledge a message to the server; return the inbox's ack floor. Raises ApiError, NoAnswerError."""
     body: dict[str, Any] = {"activity_id": activity_id}
     if attempt:
         body["attempt"] = attempt

@@ -1,15 +1,13 @@
-"""What a process must know of an inbox after it was killed, in one small file a workspace, replaced as a whole.
+"""Reads and writes the cursor file: inbox state of one workspace that survives a kill, replaced as a whole.
 
-The server keeps the mail, and who has it under which attempt; nothing is lost with this file. It saves a second showing
-of what was handled while the server was away, and it lets the next process take over at once what a dead one held.
+The server keeps the messages, and who holds each one under which attempt; nothing is lost with this file. It avoids
+showing again what was handled while the server was away, and lets the next process take over a dead one's claims.
 
     <the id up to which all is handled; empty if not known>     (the whole file, as the original system wrote it)
-    workspace <id>              whose file it is
+    workspace <id>              the workspace of the file
     fence <number>              the leader that wrote it
-    held <attempt> <id>         taken from the server, not handled
-    handled <attempt> <id>      handled, and the server may not know it yet
-
-Above: membership. Below: the disk.
+    held <attempt> <id>         claimed from the server, not handled
+    handled <attempt> <id>      handled, and not yet known to be acknowledged
 """
 
 import contextlib
@@ -25,11 +23,11 @@ _NOTES_SUFFIX = ".notes"
 
 
 class LeaderFenced(Exception):
-    """A later leader has written the file: this process leads no more."""
+    """A later leader has written the file: this process does not lead any more."""
 
 
 class CursorState(Struct):
-    """What stands in a cursor file. `held` and `handled`: activity id -> attempt."""
+    """Content of a cursor file. `held` and `handled`: activity id -> attempt."""
 
     cursor: str = ""
     workspace: str = ""
@@ -39,7 +37,7 @@ class CursorState(Struct):
 
 
 def parse_cursor(text: str) -> CursorState:
-    """What a text tells. Lines that nobody could have written are left out: a cursor file is never a reason to stop."""
+    """Parse the text of a cursor file. Malformed lines are skipped: a cursor file must never stop the agent."""
     lines = text.split("\n")
     found = CursorState(cursor=lines[0].strip() if _is_word(lines[0].strip()) else "")
     for line in lines[1:]:
@@ -60,7 +58,7 @@ def _is_word(text: str) -> bool:
 
 
 def _is_id(text: str) -> bool:
-    """Whether a server's id can stand in a line; one that cannot is not remembered."""
+    """Return whether a server's id can be written in a line; one that cannot is not stored."""
     return text.isascii() and text.isprintable() and text != "" and " " not in text
 
 
@@ -69,7 +67,7 @@ def _is_number(text: str) -> bool:
 
 
 def format_cursor(state: CursorState) -> str:
-    """The same as text; `read` makes the same of it, less ids that no server of ours gives."""
+    """Format a state as text that `parse_cursor` reads, without ids that cannot be written."""
     lines = [
         state.cursor if _is_id(state.cursor) else "",
         f"workspace {state.workspace}",
@@ -82,7 +80,10 @@ def format_cursor(state: CursorState) -> str:
 
 
 class CursorFile:
-    """The file of one workspace. `single`: its name does not say whose it is, as long as no other seat has it."""
+    """Cursor file of one workspace.
+
+    `single`: the file name omits the workspace id, unless another workspace already owns that file.
+    """
 
     def __init__(self, folder: Path, workspace_id: str, *, single: bool) -> None:
         self._workspace_id = workspace_id
@@ -90,30 +91,31 @@ class CursorFile:
         self.path = folder / CURSOR_FILE_NAME if single else self._own_path
 
     def load(self) -> CursorState:
-        """What the file tells; nothing if there is none, or if it cannot be read."""
+        """Return the state in the file; an empty one if there is none or it cannot be read."""
         found = self._read_file()
         if found.workspace not in ("", self._workspace_id):
-            # The nameless file belongs to the seat of another process that has the same state folder.
+            # The file without an id belongs to the workspace of another process with the same state folder.
             self.path = self._own_path
             found = self._read_file()
         found.workspace = self._workspace_id
         return found
 
     def save(self, state: CursorState) -> None:
-        """Puts the file in place as a whole: a reader, or a crash, sees the old one or the new one.
+        """Replace the file as a whole, so that a reader or a crash sees the old or the new one.
 
-        Raises Fenced, OSError."""
+        Raises LeaderFenced, OSError.
+        """
         state.workspace = self._workspace_id
         if self.load().fence > state.fence:
             raise LeaderFenced
-        # Not flushed to the disk: after a power cut the server still has everything that counts.
+        # Not flushed to disk: after a power cut the server still has everything that matters.
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         temporary.touch(mode=0o600)
         temporary.write_text(format_cursor(state), encoding="ascii")
         temporary.replace(self.path)
 
     def reset(self) -> None:
-        """Forgets everything about this workspace, and nothing about any other."""
+        """Delete the file of this workspace, and no other."""
         self.load()
         self.path.unlink(missing_ok=True)
 
@@ -123,15 +125,15 @@ class CursorFile:
         except OSError:
             return CursorState()
 
-    # -- notes: what the processes that do not read the inbox have handled ---------------------------------------------
+    # -- notes: messages handled by processes that do not read the inbox -----------------------------------------------
 
     def append_note(self, activity_id: str, attempt: int) -> None:
-        """Tells the leader that a message is handled. Raises OSError."""
+        """Append a note for the leader that a message is handled. Raises OSError."""
         with self._locked_notes(os.O_RDWR | os.O_CREAT | os.O_APPEND) as handle:
             os.write(handle, f"{attempt} {activity_id}\n".encode())
 
     def take_notes(self) -> dict[str, int]:
-        """What others have told since the last call: activity id -> attempt."""
+        """Return and clear the notes since the last call: activity id -> attempt."""
         with contextlib.suppress(OSError), self._locked_notes(os.O_RDWR) as handle:
             size = os.fstat(handle).st_size
             if size == 0:

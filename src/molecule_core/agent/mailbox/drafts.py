@@ -1,7 +1,7 @@
-"""The final text of a turn, as the draft of the answer to its message: whether one is due, and whether it is sent at
-once, is the server's to say.
+"""Posts the final text of a turn as the draft answer to its message.
 
-Above: the bridge of a command, the mailroom of an engine. Below: the client of one seat.
+The server decides whether an answer is due and whether the draft is sent at once. Used by the command bridge and by the
+engine's mail loop.
 """
 
 from typing import Any, Protocol
@@ -16,33 +16,35 @@ _SENT = "sent"
 
 
 class DraftTarget(Protocol):
-    """Where the drafts of one workspace are told."""
+    """Workspace that drafts are posted for."""
 
     @property
     def id(self) -> str:
-        """The workspace."""
+        """Return the workspace id."""
 
     def api(self) -> ApiClient:
-        """A client with the token of this moment."""
+        """Return a client with the current token."""
 
 
 class DraftReporter:
-    """The drafts of one seat. One that a rule stops is told again, with the approval that was asked for by that, until
-    somebody has decided."""
+    """Reporter of one workspace's drafts.
+
+    A draft blocked by an approval rule is posted again with the approval id until the approval is decided.
+    """
 
     def __init__(self, target: DraftTarget) -> None:
         self._target = target
         self._approval_ids: dict[str, str] = {}
 
     async def post_draft(self, activity_id: str, text: str) -> str:
-        """What the server does with it; posted twice it is kept once, and sent once. Raises ApiError, NoAnswer."""
+        """Post a draft and return its state; posting twice stores and sends it once. Raises ApiError, NoAnswerError."""
         path = f"/workspaces/{self._target.id}/messages/{quote(activity_id, safe='')}/draft"
         approval_id = self._approval_ids.get(activity_id, "")
         headers = {APPROVAL_HEADER: approval_id} if approval_id else None
         try:
             response = await self._target.api().call("POST", path, body={"text": text}, headers=headers)
         except ApiError as error:
-            if approval_id and error.code == _APPROVAL_USED:  # by this very text, the answer to which was lost
+            if approval_id and error.code == _APPROVAL_USED:  # by this very text, whose response was lost
                 del self._approval_ids[activity_id]
                 return _SENT
             if is_waiting_for_approval(error):
@@ -56,7 +58,7 @@ class DraftReporter:
 
 
 def is_waiting_for_approval(error: ApiError) -> bool:
-    """Whether a draft was refused because nobody has decided yet whether it may be sent."""
+    """Return whether a draft was rejected because its approval is not decided yet."""
     if error.code == _APPROVAL_NEEDED:
         return True
     try:
@@ -68,7 +70,7 @@ def is_waiting_for_approval(error: ApiError) -> bool:
 
 
 def requested_approval_id(error: ApiError) -> str:
-    """The approval that was asked for by a call; empty if none was."""
+    """Return the id of the approval that a call requested; empty if it requested none."""
     response: Any = error.problem.get("approval") if error.code == _APPROVAL_NEEDED else None
     found = response.get("approval_id") if isinstance(response, dict) else None
     return found if isinstance(found, str) else ""

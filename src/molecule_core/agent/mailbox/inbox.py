@@ -1,7 +1,6 @@
-"""The one merged inbox of an agent: what every workspace's reader brought and nobody has handled yet. In memory; the
-server keeps the mail itself.
+"""Holds the merged inbox of an agent: unhandled messages of all workspaces.
 
-Above: verbs, channel, membership (which fills it). Below: the shape of a message.
+In memory only; the server stores the messages.
 """
 
 import asyncio
@@ -14,64 +13,67 @@ from msgspec.structs import replace
 from molecule_core.wire.schemas.inbox import InboxMessage
 
 EntryKey = tuple[str, str]
-"""Workspace and activity: the servers of two workspaces may use one id."""
-# What was handled is known so long, to tell a repeat from news and to send a second answer to the right place.
+"""Workspace and activity id: servers of two workspaces may use the same activity id."""
+# Handled messages remembered to recognize duplicates and to route a second answer.
 _MAX_HANDLED = 10_000
 
 
 class MessageOrigin(Struct, frozen=True):
-    """Where a message came from: the seat that got it, and the peer that wrote it (empty: a person)."""
+    """Workspace that received a message, and the peer that wrote it (empty: a person)."""
 
     workspace_id: str
     peer_id: str
 
 
 class InboxEntry(Struct):
-    """A message that waits, and how far it has got."""
+    """A waiting message and its progress."""
 
     message: InboxMessage
     is_shown: bool = False
-    """It was the result of a tool call: the model has seen it."""
+    """Whether it was the result of a tool call, so that the model has seen it."""
     push_count: int = 0
     push_at: float = 0.0
 
     @property
     def is_known(self) -> bool:
-        """Whether the model may have seen it."""
+        """Return whether the model may have seen it."""
         return self.is_shown or self.push_count > 0
 
     @property
     def key(self) -> EntryKey:
-        """What tells it from all others."""
+        """Return the key that identifies the message among all workspaces."""
         return (self.message.arrival_workspace_id, self.message.activity_id)
 
     @property
     def origin(self) -> MessageOrigin:
-        """Where an answer to it goes."""
+        """Return where an answer goes."""
         return MessageOrigin(self.message.arrival_workspace_id, self.message.peer_id)
 
 
 class MergedInbox:
-    """Messages in the order of their arrival. A repeat renews the attempt and is not shown as news; a reminder is."""
+    """Messages in order of arrival.
+
+    A duplicate renews the attempt and is not new; a reminder is.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[EntryKey, InboxEntry] = {}
         self._handled: OrderedDict[EntryKey, MessageOrigin] = OrderedDict()
         self._reminded: OrderedDict[EntryKey, None] = OrderedDict()
-        """Those whose reminder has come."""
+        """Messages whose reminder has arrived."""
         self._counts: dict[str, int] = {}
         self._handles: OrderedDict[EntryKey, str] = OrderedDict()
-        """Workspace and reply handle: the message that it names, also after it was handled."""
+        """Workspace and reply handle -> activity id; kept after the message was handled."""
         self._waiters: set[asyncio.Future[None]] = set()
 
     # -- filled by the readers -----------------------------------------------------------------------------------------
 
     def add_message(self, message: InboxMessage) -> bool:
-        """Takes a message in; False if it is here already, or was handled. A first reminder of it is news again."""
+        """Add a message; return False if it is a duplicate. The first reminder of a message counts as new."""
         key = (message.arrival_workspace_id, message.activity_id)
         self._index_handle(message)
-        first = message.reminder and not self.was_reminded(message)
-        if first:
+        is_first_reminder = message.reminder and not self.was_reminded(message)
+        if is_first_reminder:
             self._handled.pop(key, None)
             self._reminded[key] = None
             if len(self._reminded) > _MAX_HANDLED:
@@ -79,7 +81,7 @@ class MergedInbox:
         if key in self._handled:
             return False
         if (known := self._entries.get(key)) is not None:
-            if not first:
+            if not is_first_reminder:
                 known.message = replace(known.message, attempt=message.attempt)  # control: repeat-no-news
                 return False
             known.message, known.is_shown, known.push_count, known.push_at = message, False, 0, 0.0
@@ -97,15 +99,15 @@ class MergedInbox:
             self._handles.popitem(last=False)
 
     def was_reminded(self, message: InboxMessage) -> bool:
-        """Whether the reminder of a message has come here before: it comes once, so this is the same one again."""
+        """Return whether the reminder of a message has arrived before; it is sent once, so this one is a redelivery."""
         return (message.arrival_workspace_id, message.activity_id) in self._reminded
 
     def count_waiting(self, workspace_id: str) -> int:
-        """How many messages of a workspace wait here."""
+        """Return how many messages of a workspace wait."""
         return self._counts.get(workspace_id, 0)
 
     def drop_workspace(self, workspace_id: str) -> None:
-        """Lets go of all that came to a workspace, handled or not: another process reads it now, or it begins anew."""
+        """Remove everything of a workspace, handled or not: another process reads it now, or its cursor was reset."""
         for key in [key for key in self._entries if key[0] == workspace_id]:
             del self._entries[key]
         for key in [key for key in self._handled if key[0] == workspace_id]:
@@ -120,14 +122,14 @@ class MergedInbox:
     # -- used by the tools ---------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterable[InboxEntry]:
-        """All that waits, oldest arrival first."""
+        """Return all waiting messages, oldest arrival first."""
         return self._entries.values()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def find_entries(self, activity_id: str, workspace_id: str = "") -> list[InboxEntry]:
-        """The messages of an id: more than one only if two workspaces have got one each."""
+        """Return the messages with an id: several only if workspaces of different servers share it."""
         return [
             entry
             for (_, id_), entry in self._entries.items()
@@ -135,7 +137,7 @@ class MergedInbox:
         ]
 
     def handled_origins(self, activity_id: str, workspace_id: str = "") -> list[MessageOrigin]:
-        """Where messages of an id came from that were handled not long ago."""
+        """Return the origins of recently handled messages with an id."""
         return [
             origin
             for (arrival_id, id_), origin in self._handled.items()
@@ -143,13 +145,13 @@ class MergedInbox:
         ]
 
     def find_by_handle(self, handle: str) -> dict[str, str]:
-        """The messages that a reply handle names: workspace -> activity id; more than one only by a rare chance."""
+        """Return the messages that a reply handle names: workspace -> activity id; rarely more than one."""
         return {
             arrival_id: id_ for (arrival_id, each), id_ in self._handles.items() if each == _normalize_handle(handle)
         }
 
     def mark_handled(self, key: EntryKey) -> InboxEntry | None:
-        """A message is handled; what it was, if it waited here."""
+        """Mark a message as handled; return its entry if it was waiting."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._counts[key[0]] -= 1
@@ -163,7 +165,7 @@ class MergedInbox:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     async def wait_for_change(self) -> None:
-        """Ends when something has come or gone."""
+        """Wait until a message is added or removed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:
@@ -178,7 +180,7 @@ class MergedInbox:
 
 
 def _normalize_handle(handle: str) -> str:
-    """A handle as models copy it, with blanks or in capitals, names the same: so it is with the server."""
+    """Normalize a handle as the server does: models copy it with blanks or in capitals."""
     return handle.strip().lower()
 
 

@@ -1,10 +1,7 @@
-"""Which of several processes reads a workspace's inbox: a lock of the operating system, and a number that only grows.
+"""Elects which process reads a workspace's inbox: an operating system lock, and a fence that only grows.
 
-The lock ends with the process that holds it, however it ends. The number (fence) stands in everything the leader
-writes, so that one that does not know that it was succeeded, because somebody removed the lock file under it, cannot
-write over its successor.
-
-Above: membership. Below: the disk.
+The lock ends with its process, however that ends. The fence is in everything the leader writes, so that a leader that
+does not know of its successor, because the lock file was removed, cannot overwrite the successor's state.
 """
 
 import errno
@@ -16,7 +13,7 @@ _MAX_BYTES = 256
 
 
 class LeaderLock:
-    """One workspace's lock."""
+    """Leader lock of one workspace."""
 
     def __init__(self, folder: Path, workspace_id: str) -> None:
         self._path = folder / f".mcp_leader_{workspace_id}"
@@ -24,9 +21,10 @@ class LeaderLock:
         self.fence = 0
 
     def try_acquire(self, at_least: int = 0) -> bool:
-        """Becomes the leader if nobody is; the fence is then above every earlier one, and above `at_least`.
+        """Become the leader if there is none; the fence then exceeds all earlier ones and `at_least`.
 
-        Raises OSError where the folder does not allow it."""
+        Raises OSError if the folder does not allow it.
+        """
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,17 +43,17 @@ class LeaderLock:
         return True
 
     def is_held(self) -> bool:
-        """Whether the lock that this process has is still the one that others try to take."""
+        """Return whether this process holds the lock file that others would try to lock."""
         return self._handle is not None and self._is_current_file(self._handle)
 
     def release(self) -> None:
-        """Lets another process lead."""
+        """Release the lock."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def leader_pid(self) -> int | None:
-        """The process that wrote itself down as leader last; it may be gone."""
+        """Return the process that last wrote itself as leader; it may have exited."""
         try:
             words = self._path.read_text(encoding="ascii", errors="replace").split()
         except OSError:

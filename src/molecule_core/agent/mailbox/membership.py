@@ -1,10 +1,8 @@
-"""One workspace of an agent: register, heartbeat, read the inbox. Whatever happens to it happens to no other one.
+"""Runs one workspace of an agent: register, heartbeat, read the inbox. Workspaces fail independently of each other.
 
-Of several processes with this seat one leads: it registers, beats and reads. The others look now and then whether it is
-gone. The reader takes mail under a lease and never further than the inbox has room, so that nothing is ever dropped;
-what is handled is said one by one, so that a crash brings back what was not.
-
-Above: memberships. Below: acks, leader, inbox, connections.
+Of several processes with the same workspace one leads: it registers, sends heartbeats and reads. The others check at
+intervals whether it has gone. The reader claims messages under a lease and only up to the inbox's capacity, so that
+nothing is dropped. Messages are acknowledged one by one, so that a crash brings back only unhandled ones.
 """
 
 import asyncio
@@ -35,14 +33,14 @@ from molecule_core.wire.schemas.inbox import InboxMessage, message_from_row
 _log = logging.getLogger("molecule.agent")
 _GONE = 410
 REMOVED_CODE = "workspace_removed"
-# A page: enough to fill an inbox in a few, few enough to be shown soon.
+# A page fills an inbox in a few requests and is small enough to be shown soon.
 _PAGE_SIZE = 100
-# A seat without a server may stay so for days.
+# A workspace may be without its server for days.
 _LOG_EVERY = 20
 
 
 class MembershipEnded(Exception):
-    """The workspace is gone for good."""
+    """The workspace was removed for good."""
 
 
 class LeadershipLost(Exception):
@@ -50,10 +48,13 @@ class LeadershipLost(Exception):
 
 
 class MembershipContext(Struct, frozen=True, kw_only=True):
-    """What all memberships of a process have in common. `card`: what the agent says of itself; `refused`: called if the
-    server does not take the credential when the only seat is taken for the first time. `lost`: called if a seat is gone
-    for good, by a process that is nothing without it. `several`: whether this process may sit in more than one
-    workspace; `tools`: those that its host is given."""
+    """Dependencies shared by all memberships of a process.
+
+    `card`: returns the agent's card. `on_refused`: called if the server rejects the token when the only workspace is
+    registered for the first time. `on_lost`: called if a workspace is lost for good, by processes that cannot work
+    without it. `is_multi_workspace`: whether this process may have more than one workspace. `tools`: names of the tools
+    that its host is offered.
+    """
 
     clock: Clock
     randomness: Randomness
@@ -69,8 +70,10 @@ class MembershipContext(Struct, frozen=True, kw_only=True):
 
 
 class Membership:
-    """A seat, as this process keeps it. `state`: waiting, following, leading, away, refused, removed; `trouble`: what
-    is wrong at this moment, for people and models."""
+    """One workspace of this process.
+
+    `state`: waiting, following, leading, away, refused or removed. `problem`: what is wrong now, for people and models.
+    """
 
     def __init__(
         self, workspace: WorkspaceConfig, file: CursorFile, leader_lock: LeaderLock, context: MembershipContext
@@ -80,9 +83,9 @@ class Membership:
         self.state = "waiting"
         self.problem = ""
         self.first_poll_done = asyncio.Event()
-        """Set once it is known what waits here, or that this cannot be known now."""
+        """Set once the first poll is done, or cannot be done now."""
         self.requester = WorkspaceRequester(workspace, context.servers, context.tokens)
-        """For whoever keeps it: acts as this workspace, with the token of the moment."""
+        """Makes requests as this workspace with the current token; may be kept."""
         self._file = file
         self._acks = AckTracker(workspace.id, file)
         self._leader_lock = leader_lock
@@ -103,26 +106,26 @@ class Membership:
         self._leases: dict[str, float] = {}
 
     def api(self) -> ApiClient:
-        """A client that acts as this workspace, with its token and no other; not to be kept, see `requests`."""
+        """Return a client with the current token of this workspace; not to be kept, see `requester`."""
         return self.requester.api()
 
     @property
     def is_leading(self) -> bool:
-        """Whether this process reads the inbox."""
+        """Return whether this process reads the inbox."""
         return self.state not in ("waiting", "following", "removed")
 
     def leader_pid(self) -> int | None:
-        """The process that leads, or led last."""
+        """Return the process that leads or led last."""
         return self._leader_lock.leader_pid()
 
     def set_card(self, card: dict[str, Any]) -> None:
-        """What the agent has said of itself since: the next time this seat is taken it says that."""
+        """Set the agent card sent at the next registration."""
         self._card = card
 
-    # -- the life of a seat --------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keeps the seat until it is cancelled, or the workspace is removed."""
+        """Run the workspace until cancelled or until it is removed."""
         while True:
             await self._wait_for_leadership()
             try:
@@ -146,7 +149,7 @@ class Membership:
             _log.warning("workspace %s was removed; this agent goes on without it", self.id)
 
     async def _wait_for_leadership(self) -> None:
-        """Until this process leads."""
+        """Wait until this process leads."""
         while True:
             try:
                 if self._leader_lock.try_acquire(self._file.load().fence):
@@ -164,7 +167,7 @@ class Membership:
         return 0.75 + 0.5 * self._context.randomness.bits(16) / (1 << 16)
 
     async def _lead_workspace(self) -> None:
-        """Registers and works; after trouble again, later and later. Raises Removed, SteppedDown, Fenced."""
+        """Register and work; retry with back-off. Raises MembershipEnded, LeadershipLost, LeaderFenced."""
         back_off = BackOff(self._settings.retry_seconds, self._settings.retry_most_seconds, self._context.randomness)
         while True:
             token = self.requester.token
@@ -176,7 +179,7 @@ class Membership:
                 await self._run_loops()
             except (MembershipEnded, LeadershipLost, LeaderFenced):
                 raise
-            except Exception as error:  # whatever a server answers, this seat goes on
+            except Exception as error:  # an unexpected response must not end the membership
                 self._handle_error(error, token)
                 min_wait = error.problem.get("retry_after") if isinstance(error, ApiError) else None
                 await sleep(
@@ -207,7 +210,10 @@ class Membership:
             _log.warning("workspace %s: %s", self.id, text)
 
     async def _register(self) -> None:
-        """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
+        """Register the workspace and finish what an earlier process left.
+
+        Raises ApiError, NoAnswerError, OSError, LeaderFenced.
+        """
         card = self._card if self._card is not None else self._context.card()
         body = {
             "id": self.id,
@@ -227,8 +233,10 @@ class Membership:
         )  # control: release-left-over
 
     async def _check_cursor(self) -> None:
-        """The server must know the cursor: it never lies beyond what the server has called handled. One that does not
-        (rows go, stores are put back) makes this workspace begin anew, and no other."""
+        """Check that the server knows the cursor, which is never beyond its ack floor; otherwise reset this workspace.
+
+        The server may have pruned the message or restored a backup. Other workspaces are not affected.
+        """
         if not self._acks.cursor:
             return
         query = {"type": "a2a_receive", "since_id": self._acks.cursor, "limit": 1}
@@ -248,15 +256,15 @@ class Membership:
     def _path(self, rest: str) -> str:
         return f"/workspaces/{self.id}/{rest}"
 
-    # -- work ----------------------------------------------------------------------------------------------------------
+    # -- loops ---------------------------------------------------------------------------------------------------------
 
     async def _run_loops(self) -> None:
-        """Beats and reads until one of them fails."""
-        works: list[Callable[[], Awaitable[None]]] = []
+        """Send heartbeats and read the inbox until one of the loops fails."""
+        loops: list[Callable[[], Awaitable[None]]] = []
         if not self._settings.disable_heartbeat:
-            works.append(self._heartbeat_loop)
-        works.append(self._idle if self._settings.disable_inbox else self._claim_loop)
-        tasks = [asyncio.ensure_future(work()) for work in works]
+            loops.append(self._heartbeat_loop)
+        loops.append(self._idle if self._settings.disable_inbox else self._claim_loop)
+        tasks = [asyncio.ensure_future(loop()) for loop in loops]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -272,20 +280,22 @@ class Membership:
         await asyncio.get_running_loop().create_future()
 
     async def _heartbeat_loop(self) -> None:
-        """Says that the agent is there. A lost heartbeat is made up by the next one. Raises ApiError if it is refused:
-        where the reader asks for nothing, nobody else would ever know."""
+        """Send heartbeats; a lost one is made up by the next.
+
+        Raises ApiError if one is rejected: with the inbox disabled, nothing else would notice.
+        """
         while True:
             await sleep(self._clock, self._settings.heartbeat_seconds * self._jitter())
             if (error := await self._send_heartbeat()) is not None:
                 raise error
 
     async def _send_heartbeat(self) -> ApiError | None:
-        """Raises ApiError if removed."""
+        """Send a heartbeat; return a rejection of the token. Raises ApiError if the workspace was removed."""
         try:
             await self.api().post("/registry/heartbeat", self._heartbeat_body())
             self._auth_failures.record_heartbeat()
         except NoAnswerError:
-            pass  # the reader notices too
+            pass  # the reader notices it too
         except ApiError as error:
             if error.code == REMOVED_CODE:
                 raise
@@ -295,13 +305,16 @@ class Membership:
         return None
 
     def _heartbeat_body(self) -> dict[str, Any]:
-        at_work = sum(entry.is_shown for entry in self._inbox.entries() if entry.key[0] == self.id)
+        active_tasks = sum(entry.is_shown for entry in self._inbox.entries() if entry.key[0] == self.id)
         uptime = int(self._clock.monotonic() - self._started)
-        works = {"active_tasks": at_work, "uptime_seconds": uptime}
-        return {"workspace_id": self.id, **works, LOADED_TOOLS_MEMBER: self._context.tools}
+        load = {"active_tasks": active_tasks, "uptime_seconds": uptime}
+        return {"workspace_id": self.id, **load, LOADED_TOOLS_MEMBER: self._context.tools}
 
     async def _claim_loop(self) -> None:
-        """Takes mail as long as there is room for it. Raises ApiError, NoAnswer, Fenced, SteppedDown, OSError."""
+        """Claim messages while there is capacity.
+
+        Raises ApiError, NoAnswerError, LeaderFenced, LeadershipLost, OSError.
+        """
         while True:
             if not self._leader_lock.is_held():
                 raise LeadershipLost
@@ -323,7 +336,7 @@ class Membership:
             self.first_poll_done.set()
 
     def _count_expired_leases(self) -> int:
-        """Of what is held, how much the server will hand out once more: that is no news and takes no room."""
+        """Return how many held messages the server will redeliver: these are not new and need no capacity."""
         now = self._clock.monotonic()
         return sum(end <= now for end in self._leases.values())
 
@@ -332,7 +345,7 @@ class Membership:
         attempts = {message.activity_id: message.attempt for message in messages}
         positions = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
         lease_ends = self._clock.monotonic() + self._settings.lease_seconds
-        # Handed out once more before the server heard that they are handled: that counts for this time too.
+        # Redelivered before the server received the ack: the new attempt counts as handled too.
         already_handled = [each.activity_id for each in messages if self._is_handled(each)]
         self._acks.record_claimed(attempts, positions, already_handled)
         for message in messages:
@@ -343,45 +356,47 @@ class Membership:
             await self._acks.confirm_ack(self.api(), activity_id)
 
     def _is_handled(self, message: InboxMessage) -> bool:
-        """Whether it is handled already, and no reminder that was not here before."""
+        """Return whether it is handled already, and is no new reminder."""
         known = self._inbox.handled_origins(message.activity_id, self.id) or self._acks.is_pending(message.activity_id)
         return bool(known) and not (message.reminder and not self._inbox.was_reminded(message))
 
-    # -- handled -------------------------------------------------------------------------------------------------------
+    # -- acks ----------------------------------------------------------------------------------------------------------
 
     async def ack_message(self, activity_id: str, attempt: int) -> bool:
-        """A message is handled and does not come again, also if the server cannot be told now: then False.
+        """Mark a message as handled and acknowledge it.
 
-        Raises Fenced."""
+        Returns False if the server cannot be reached now; the message is not shown again in either case. Raises
+        LeaderFenced.
+        """
         self._acks.mark_handled(activity_id, attempt)
         self._leases.pop(activity_id, None)
         self._inbox.mark_handled((self.id, activity_id))
         return await self._acks.confirm_ack(self.api(), activity_id)
 
     async def ack_for_leader(self, activity_id: str, attempt: int) -> None:
-        """The same in a process that does not lead. Raises ApiError, NoAnswer, OSError."""
+        """Acknowledge a message in a process that does not lead. Raises ApiError, NoAnswerError, OSError."""
         attempt = attempt or self.attempt_of(activity_id)
         await acknowledge_message(self.api(), self.id, activity_id, attempt)
         self.note_for_leader(activity_id, attempt)
 
     def attempt_of(self, activity_id: str) -> int:
-        """The attempt under which the process that leads holds a message; 0 if it is not known."""
+        """Return the attempt under which the leading process holds a message; 0 if not known."""
         return self._file.load().held.get(activity_id, 0)
 
     def mark_handled(self, activity_id: str) -> None:
-        """The server knows already that a message is handled."""
+        """Mark a message as handled that the server knows to be handled."""
         self._leases.pop(activity_id, None)
         self._inbox.mark_handled((self.id, activity_id))
         with contextlib.suppress(LeaderFenced):
             self._acks.mark_released({activity_id: 0})
 
     def note_for_leader(self, activity_id: str, attempt: int) -> None:
-        """The same in a process that does not lead."""
+        """Note a handled message for the leader, in a process that does not lead."""
         with contextlib.suppress(OSError):  # the leader shows it once more then
             self._file.append_note(activity_id, attempt)
 
     def apply_notes(self) -> None:
-        """Lets go of what other processes have handled; the server knows it already."""
+        """Remove what other processes have handled; the server knows it already."""
         if self.is_leading:
             for activity_id in self._acks.take_notes():
                 self.mark_handled(activity_id)
@@ -391,17 +406,17 @@ class Membership:
             if not await self._acks.confirm_ack(self.api(), activity_id):
                 raise NoAnswerError("an acknowledgement could not be told")
 
-    async def _release_claims(self, left: dict[str, int]) -> None:
-        """Gives mail back that this process will not handle, so that it need not wait for the end of its lease."""
-        claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in left.items()]
+    async def _release_claims(self, attempts: dict[str, int]) -> None:
+        """Release claims that this process will not handle, so that they need not wait for the end of their lease."""
+        claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in attempts.items()]
         for start in range(0, len(claims), _PAGE_SIZE):
             batch = {"claims": claims[start : start + _PAGE_SIZE]}
             expect_member(await self.api().post(self._path("activity/release"), batch), "released", int)
         if claims:
-            self._acks.mark_released(left)
+            self._acks.mark_released(attempts)
 
     async def release_unhandled(self) -> None:
-        """This process ends in order: the next one gets all that is not handled at once."""
+        """Release all unhandled claims at an orderly end, so that the next process gets them at once."""
         if self.state != "leading":
             return
         try:

@@ -1,7 +1,4 @@
-"""All seats of a process: which one a call is for, and never another one.
-
-Above: verbs, engine. Below: membership.
-"""
+"""Holds all workspaces of a process and selects the one that a call acts as, never a different one."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -13,7 +10,7 @@ from molecule_core.tools.spec import ToolError
 
 
 class Memberships:
-    """The memberships of this process, in the order of the configuration."""
+    """Memberships of this process, in the order of the configuration."""
 
     def __init__(self, memberships: Sequence[Membership], *, single: bool) -> None:
         self.is_single = single
@@ -24,16 +21,16 @@ class Memberships:
         return iter(self._by_id.values())
 
     def start_all(self) -> None:
-        """Takes all seats, each for itself."""
+        """Start all memberships, each in its own task."""
         if not self._tasks:
             self._tasks = [asyncio.create_task(each.run()) for each in self._by_id.values()]
 
     async def stop_all(self, seconds: float) -> None:
-        """Gives back what nobody handled, as far as the servers answer in so many seconds, and leaves all seats."""
+        """Stop all memberships and release unhandled claims, waiting at most `seconds` for the servers."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # Only now that no reader of ours asks any more: it would be handed out to us again.
+        # Only after our readers have stopped: they would claim the released messages again.
         releases = [asyncio.create_task(each.release_unhandled()) for each in self._by_id.values()]
         await asyncio.wait(releases, timeout=seconds)
         for task in releases:
@@ -41,25 +38,25 @@ class Memberships:
         await asyncio.gather(*releases, return_exceptions=True)
 
     async def wait_first_poll(self, clock: Clock, seconds: float) -> None:
-        """Waits at most so long until what waits in each seat is known."""
+        """Wait at most `seconds` for the first poll of each workspace."""
         end = clock.monotonic() + seconds
         for each in self._by_id.values():
             if not each.first_poll_done.is_set():
                 await clock.wait(each.first_poll_done.wait(), max(0.0, end - clock.monotonic()))
 
     def get_membership(self, workspace_id: str) -> Membership:
-        """The seat of this id. Raises ToolError if it is none of ours."""
+        """Return the membership with this id. Raises ToolError if it is none of ours."""
         found = self._by_id.get(workspace_id)
         if found is None:
             raise ToolError(
-                f"workspace {sanitize_line(workspace_id, 64)} is none of yours, and no other one stands in for it. Yours: "
-                f"{self.describe_choices()}. Name one of these.",
+                f"workspace {sanitize_line(workspace_id, 64)} is none of yours, and no other one stands in for it. "
+                f"Yours: {self.describe_choices()}. Name one of these.",
                 "unknown_workspace",
             )
         return found
 
     def resolve_membership(self, workspace_id: str, argument: str) -> Membership:
-        """The seat that a call acts as: the named one, or the only one. Raises ToolError."""
+        """Return the membership that a call acts as: the named or the only one. Raises ToolError."""
         if workspace_id:
             return self.get_membership(workspace_id)
         if len(self._by_id) == 1:
@@ -70,12 +67,11 @@ class Memberships:
         )
 
     def describe_choices(self) -> str:
-        """The ids, for a refusal."""
+        """Return the ids, for an error text."""
         return ", ".join(f"{each.id} (at {each.url})" for each in self._by_id.values())
 
     def problems_note(self) -> str:
-        """What a model should know of seats whose mail this process does not have at this moment; empty if all is
-        well."""
+        """Return what a model should know of workspaces whose messages are not available now; empty if all are."""
         notes = []
         for each in self._by_id.values():
             if each.state == "following":

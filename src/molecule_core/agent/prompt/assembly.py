@@ -1,8 +1,7 @@
-"""A system prompt: six parts, from what is most an agent's own to what is everybody's. Pure: gathered inputs in,
-sections out; the same inputs give the same bytes.
+"""Assembles a system prompt. Pure: equal inputs give equal bytes.
 
-1 prompt files, 2 parent context, 3 platform rules (rules, team, approvals, tools), 4 skills, 5 peers, 6 what to do when
-a delegation fails. Above: rebuilding, the command line. Below: prompt_peers, prompt_words, the tools' documentation.
+Parts, from the agent's own to the most general: 1 prompt files, 2 parent context, 3 platform rules (rules, team,
+approvals, tools), 4 skills, 5 peers, 6 what to do when a delegation fails.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
-from molecule_core.agent.prompt import texts as words
+from molecule_core.agent.prompt import texts
 from molecule_core.agent.prompt.home import Home, HomeFile
 from molecule_core.agent.prompt.peers import (
     LEVEL_SOME,
@@ -29,13 +28,16 @@ from molecule_core.tools.spec import Runtime, runtime_for_name, tool_name
 from molecule_core.wire.schemas.prompts import BuildTrigger, PromptBuild, PromptSection, estimate_tokens, hash_text
 
 _MAX_TITLE = 200
-# Names of a team that the coordinator's text lists; the others stand among the peers.
+# Names listed in the coordinator's text; further ones are only among the peers.
 _MAX_TEAM_NAMES = 20
 
 
 class PromptInputs(Struct, frozen=True, kw_only=True):
-    """All that a prompt is made of. `parent_files` is None without a parent, or if they could not be read; `peers`, if
-    it is not known who they are. `warnings`: what went wrong while this was gathered."""
+    """Inputs of a prompt.
+
+    `parent_files`: None without a parent, or if they could not be loaded. `peers`: None if unknown. `warnings`:
+    problems while loading.
+    """
 
     home: Home
     workspace_id: str = ""
@@ -46,25 +48,25 @@ class PromptInputs(Struct, frozen=True, kw_only=True):
 
 
 class Prompt:
-    """A whole prompt. Nothing of it changes once it is made; `text`, `hash` and `sections` are made when asked for."""
+    """An immutable prompt; `text`, `hash` and `sections` are built on first use."""
 
     def __init__(
         self,
-        before: tuple[PromptSection, ...],
+        leading: tuple[PromptSection, ...],
         peers: "_PeerSections",
-        last: PromptSection,
+        closing: PromptSection,
         *,
         budget: int,
         warnings: tuple[str, ...],
     ) -> None:
         self.budget = budget
         self.warnings = warnings
-        self.tokens = sum(each.tokens for each in before) + peers.intro.tokens + peers.tokens + last.tokens
-        self._leading, self._peers, self._closing = before, peers, last
+        self.tokens = sum(each.tokens for each in leading) + peers.intro.tokens + peers.tokens + closing.tokens
+        self._leading, self._peers, self._closing = leading, peers, closing
 
     @cached_property
     def text(self) -> str:
-        """What the model reads: the texts of all sections, an empty line between them."""
+        """Return what the model reads: the texts of all sections, separated by an empty line."""
         peers = [each.text for each in self._peers.chunks]
         return SEPARATOR.join(
             [*(each.text for each in self._leading), self._peers.intro.text, *peers, self._closing.text]
@@ -72,17 +74,17 @@ class Prompt:
 
     @cached_property
     def hash(self) -> str:
-        """Equal if and only if the prompt is."""
+        """Return the hash; equal if and only if the prompts are equal."""
         hashes = [each.hash for each in (*self._leading, self._peers.intro, self._closing)]
         return hashlib.sha256("".join(hashes).encode() + self._peers.digest).hexdigest()
 
     @cached_property
     def sections(self) -> list[PromptSection]:
-        """All of it in order; each peer is one."""
+        """Return all sections in order; each peer is one."""
         return [*self._leading, self._peers.intro, *self._peers.sections(), self._closing]
 
     def build(self, trigger: BuildTrigger) -> PromptBuild:
-        """As it is told to the server."""
+        """Return the prompt as reported to the server."""
         return PromptBuild(
             sections=self.sections,
             trigger=trigger,
@@ -94,7 +96,7 @@ class Prompt:
 
 
 class _PeerSections(Struct, frozen=True):
-    """The peers as they were when a prompt was made."""
+    """Peers at the time a prompt was built."""
 
     intro: PromptSection
     chunks: tuple[PeerChunk, ...] = ()
@@ -102,18 +104,18 @@ class _PeerSections(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All of them."""
+        """Return the text of all peers."""
         return SEPARATOR.join([each.text for each in self.chunks])
 
     @property
     def digest(self) -> bytes:
-        """Names their text."""
+        """Return a digest of the text."""
         return b"".join([each.digest for each in self.chunks])
 
     def sections(self) -> Iterator[PromptSection]:
         mark = self.intro.shortened
         whole = self.text
-        # No peer's text holds the end of one, so it can be cut there.
+        # No peer's text contains the end of a fence, so the text can be split there.
         for each in whole.removesuffix(PEER_END).split(PEER_END + SEPARATOR) if whole else ():
             head, name = each.split("\n", 2)[:2]
             id_ = head.split('"')[1]
@@ -121,51 +123,53 @@ class _PeerSections(Struct, frozen=True):
 
 
 class PromptAssembler:
-    """Puts prompts together, and keeps what stays: one peer that changes costs little, whatever their number."""
+    """Builder of prompts with a cache of unchanged parts, so that a changed peer costs little."""
 
     def __init__(self, inputs: PromptInputs) -> None:
         self._inputs = inputs
         runtime = runtime_for_name(inputs.home.runtime)
         self._runtime = runtime
         self._leading = tuple(_leading_sections(inputs, runtime))
-        self._closing = make_section(6, "failures", "When a delegation fails", "molecule", words.DELEGATION_FAILED)
+        self._closing = make_section(6, "failures", "When a delegation fails", "molecule", texts.DELEGATION_FAILED)
         budget = inputs.home.budget
-        own = sum(each.tokens for each in self._leading) + self._closing.tokens
-        capacity = budget - own - estimate_tokens(1200)  # the intro with its longest note
+        own_tokens = sum(each.tokens for each in self._leading) + self._closing.tokens
+        capacity = budget - own_tokens - estimate_tokens(1200)  # the intro with its longest note
         self._peer_block = None if inputs.peers is None else PeerBlock(inputs.peers, capacity)
         warnings = (*inputs.home.warnings, *inputs.warnings)
         if capacity < 0:
-            warnings += (f"the agent's own files take {own} of {budget} tokens: peers are left out, nothing else is",)
+            warnings += (
+                f"the agent's own files take {own_tokens} of {budget} tokens: peers are left out, nothing else is",
+            )
         self._warnings = warnings
 
     def update_peer(self, peer: PromptPeer) -> bool:
-        """A peer says other things of itself now. False: it is none of these; gather anew."""
+        """Update one peer; return False if it is not among the peers, so that all inputs must be loaded again."""
         return self._peer_block is not None and self._peer_block.update_peer(peer)
 
     def build_prompt(self, warnings: tuple[str, ...] = ()) -> Prompt:
-        """The prompt as it is now. `warnings`: what went wrong beside it."""
+        """Build the current prompt. `warnings`: further problems to report."""
         budget, warnings = self._inputs.home.budget, (*self._warnings, *warnings)
         return Prompt(self._leading, self._peer_sections(), self._closing, budget=budget, warnings=warnings)
 
     def _peer_sections(self) -> _PeerSections:
         block = self._peer_block
         if not block:
-            text = words.PEERS_UNKNOWN if block is None else words.NO_PEERS
+            text = texts.PEERS_UNKNOWN if block is None else texts.NO_PEERS
             return _PeerSections(_peers_intro(text.format(list=tool_name("list_peers", self._runtime)), None))
         budget = self._inputs.home.budget
-        text, mark = _intro_for_level(block.level, block.shown, len(block), budget, self._runtime)
+        text, mark = _intro_for_level(block.level, block.included_count, len(block), budget, self._runtime)
         return _PeerSections(_peers_intro(text, mark), block.chunks, block.tokens)
 
 
 def assemble_prompt(inputs: PromptInputs) -> Prompt:
-    """The prompt of these inputs."""
+    """Build the prompt of these inputs."""
     return PromptAssembler(inputs).build_prompt()
 
 
 def make_section(
     part: int, kind: str, title: str, source: str, text: str, shortened: str | None = None
 ) -> PromptSection:
-    """A section with its size."""
+    """Create a section with its size, token estimate and hash."""
     size = len(text.encode())
     return PromptSection(
         part=part,
@@ -190,7 +194,7 @@ def _intro_for_level(level: int, shown: int, count: int, budget: int, runtime: R
     mark = SHORTENED_MARKS[level]
     if level == LEVEL_SOME:
         mark = f"{mark}; {count - shown} of {count} workspaces"
-    return words.peers_intro(level, shown=shown, count=count, budget=budget, runtime=runtime), mark
+    return texts.peers_intro(level, shown=shown, count=count, budget=budget, runtime=runtime), mark
 
 
 # -- parts one to four -------------------------------------------------------------------------------------------------
@@ -207,10 +211,10 @@ def _leading_sections(inputs: PromptInputs, runtime: Runtime) -> Iterator[Prompt
     if team:
         names = ", ".join(escape_fence(each.name, 120) or each.id for each in team[:_MAX_TEAM_NAMES])
         names += f" and {len(team) - _MAX_TEAM_NAMES} more" if len(team) > _MAX_TEAM_NAMES else ""
-        yield make_section(3, "coordinator", "Your team", "molecule", words.COORDINATOR.format(names=names))
+        yield make_section(3, "coordinator", "Your team", "molecule", texts.COORDINATOR.format(names=names))
     if home.approval_rules:
         yield make_section(
-            3, "approvals", "What needs approval", "file:config.yaml", words.approval_text(home.approval_rules)
+            3, "approvals", "What needs approval", "file:config.yaml", texts.approval_text(home.approval_rules)
         )
     if home.has_tools:
         yield _tools_section(runtime, home.tool_names)
@@ -220,12 +224,12 @@ def _leading_sections(inputs: PromptInputs, runtime: Runtime) -> Iterator[Prompt
 
 
 def _parent_sections(inputs: PromptInputs) -> Iterator[PromptSection]:
-    """One section a file, under one heading."""
-    source, head = f"workspace:{inputs.parent_id}", words.PARENT + SEPARATOR
+    """Yield one section per file, the first with the heading."""
+    source, head = f"workspace:{inputs.parent_id}", texts.PARENT + SEPARATOR
     for each in inputs.parent_files or ():
         name = escape_fence(each.path, _MAX_TITLE)
         yield make_section(
-            2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{words.code_fence(strip_invisible(each.text))}"
+            2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{texts.code_fence(strip_invisible(each.text))}"
         )
         head = ""
 

@@ -1,8 +1,6 @@
-"""The home of an agent: config.yaml, prompt files, rules, skills, files to share. Read whole, each time anew.
+"""Reads the home of an agent: config.yaml, prompt files, rules, skills, files to share. Read as a whole each time.
 
-A mistake in it costs what it is about and is told; it never stops the agent.
-
-Above: rebuilding, the command line. Below: own_files, plain_yaml, skills.
+A broken file costs only its own content and a warning; it never stops the agent.
 """
 
 from pathlib import Path
@@ -19,16 +17,16 @@ from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 CONFIG_FILE = "config.yaml"
 PROMPT_FILE = "system-prompt.md"
 _MAX_FILE_BYTES = 256 << 10
-# As a server takes them, if nobody has set other limits there.
+# The server's default limits for shared files.
 _MAX_SHARED_BYTES = 64 << 10
 _MAX_FILES = 64
 DEFAULT_BUDGET_TOKENS = 24_000
-"""Tokens of a prompt, if the configuration does not say how many."""
+"""Token budget of a prompt, if the configuration sets none."""
 PathList = Annotated[list[str], Meta(max_length=_MAX_FILES)]
 
 
 class HomeConfig(Struct, frozen=True, kw_only=True):
-    """What config.yaml may say of prompts; all else in it is for others. `skills` left out: all there are, by name."""
+    """The keys of config.yaml about prompts; other keys are ignored. Without `skills`: all existing ones, by name."""
 
     prompt_files: PathList | None = None
     skills: Annotated[list[str], Meta(max_length=MAX_SKILLS)] | None = None
@@ -48,7 +46,7 @@ class HomeFile(Struct, frozen=True):
 
 
 class Home(Struct, frozen=True, kw_only=True):
-    """What was found. `shared` is None if it cannot be known what is to be shared: config.yaml is broken."""
+    """Content of the home. `shared`: None if config.yaml is broken, so that the files to share are unknown."""
 
     prompts: tuple[HomeFile, ...] = ()
     rules: tuple[HomeFile, ...] = ()
@@ -59,23 +57,23 @@ class Home(Struct, frozen=True, kw_only=True):
     runtime: str = ""
     has_tools: bool = True
     tool_names: tuple[str, ...] | None = None
-    """The tools that it has, if config.yaml names them."""
+    """Tools of the agent, if config.yaml names them."""
     warnings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """The files that config.yaml names, also those that are not there."""
+    """Files named in config.yaml, including missing ones."""
 
 
 def read_home(folder: Path) -> Home:
-    """Everything that the home says. What is wrong with it stands in `warnings`."""
+    """Read the home. Problems are listed in `warnings`."""
     warnings: list[str] = []
-    config, broken = _read_config(folder, warnings)
+    config, is_broken = _read_config(folder, warnings)
     prompts = [PROMPT_FILE] if config.prompt_files is None else config.prompt_files
     shared = _shareable_paths(config.shared_context, prompts, warnings)
     return Home(
         prompts=_read_files(folder, prompts, _MAX_FILE_BYTES, warnings, "prompt file"),
         rules=_read_files(folder, config.rules, _MAX_FILE_BYTES, warnings, "rules"),
         skills=tuple(_load_skills(folder, config, warnings)),
-        shared=None if broken else _read_files(folder, shared, _MAX_SHARED_BYTES, warnings, "shared file"),
+        shared=None if is_broken else _read_files(folder, shared, _MAX_SHARED_BYTES, warnings, "shared file"),
         approval_rules=tuple(config.approval_rules),
         budget=config.prompt_budget_tokens,
         runtime=config.runtime,
@@ -87,15 +85,16 @@ def read_home(folder: Path) -> Home:
 
 
 def _shareable_paths(paths: list[str], prompts: list[str], warnings: list[str]) -> list[str]:
-    """What may be shared with children: not what makes an agent what it is, also where names do not tell case."""
-    own = {each.casefold() for each in (CONFIG_FILE, PROMPT_FILE, *prompts)}
+    """Return paths that may be shared with children, without the agent's own prompt and configuration in any case."""
+    private_paths = {each.casefold() for each in (CONFIG_FILE, PROMPT_FILE, *prompts)}
     for path in paths:
-        if path.casefold() in own:
+        if path.casefold() in private_paths:
             warnings.append(
-                f"shared file {sanitize_line(path)!r} is left out: an agent's own prompt and configuration are not shared; put "
-                "what children may read into a file of its own"
+                f"shared file {sanitize_line(path)!r} is left out: "
+                "an agent's own prompt and configuration are not shared; "
+                "put what children may read into a file of its own"
             )
-    return [each for each in paths if each.casefold() not in own]
+    return [each for each in paths if each.casefold() not in private_paths]
 
 
 def _read_config(folder: Path, warnings: list[str]) -> tuple[HomeConfig, bool]:
@@ -110,13 +109,15 @@ def _read_config(folder: Path, warnings: list[str]) -> tuple[HomeConfig, bool]:
     return HomeConfig(), True
 
 
-def _read_files(folder: Path, paths: list[str], max_bytes: int, warnings: list[str], what: str) -> tuple[HomeFile, ...]:
+def _read_files(
+    folder: Path, paths: list[str], max_bytes: int, warnings: list[str], label: str
+) -> tuple[HomeFile, ...]:
     found = []
     for path in paths:
         try:
             found.append(HomeFile(path, strip_invisible(read_safe_file(folder, path, max_bytes)).strip()))
         except UnreadableFileError as error:
-            warnings.append(f"{what} {sanitize_line(path)!r} is left out: {error}")
+            warnings.append(f"{label} {sanitize_line(path)!r} is left out: {error}")
     return tuple(found)
 
 

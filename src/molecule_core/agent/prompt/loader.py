@@ -1,7 +1,6 @@
-"""What a prompt needs of the server: who the agent is, what its parent shares, whom it may talk to. Each question is
-authenticated and bounded in time; what fails costs its own part and is told, never more.
+"""Loads the server's inputs of a prompt: the agent's row, its parent's shared files, its peers.
 
-Above: rebuilding, the command line. Below: client.
+Each request is authenticated and limited in time. A failed one costs only its own part and a warning.
 """
 
 import asyncio
@@ -19,15 +18,17 @@ from molecule_core.tools.runners.requester import Requester
 from molecule_core.wire.schemas.prompts import PromptBuild, SharedContext
 
 REQUEST_SECONDS = 5.0
-"""A server that has not answered after so long is gone without, this time."""
+"""Time limit of a request; without an answer in time, its part is left out of this prompt."""
 _SHARED_PATH = "shared-context"
-# What is wrong with a request itself stays wrong; who may ask, and how often, can change.
+# The request itself is invalid. Other errors are about rights and rate limits, which can change.
 _FINAL_STATUSES = (400, 413, 422)
 
 
 class PromptServerError(Exception):
-    """The server did not do as it was asked; the text is one line that says why. `final`: the same would be refused
-    again, whenever it is asked."""
+    """The server did not do what was requested; the text is one line with the reason.
+
+    `is_final`: a repetition would be rejected again.
+    """
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
         self.is_final = final
@@ -35,7 +36,7 @@ class PromptServerError(Exception):
 
 
 class PromptLoader:
-    """Asks one server as one workspace. `api`: makes one request, as a client does."""
+    """Loader of prompt inputs for one workspace. `api`: makes one request."""
 
     def __init__(self, api: Requester, workspace_id: str, *, clock: Clock, seconds: float = REQUEST_SECONDS) -> None:
         self._api = api
@@ -45,13 +46,13 @@ class PromptLoader:
         self._seconds = seconds
 
     async def load_inputs(self, home: Home) -> PromptInputs:
-        """All inputs of a prompt, as they are now. Never fails: what is not known stands in `warnings`."""
+        """Load all inputs of a prompt. Never fails: what could not be loaded is listed in `warnings`."""
         warnings: list[str] = []
-        own, rows = await asyncio.gather(
+        own_row, rows = await asyncio.gather(
             self._fetch_or_warn(self._path, "who you are", warnings),
             self._fetch_or_warn(f"/registry/{self.workspace_id}/peers", "whom you may talk to", warnings),
         )
-        parent_id = own.get("parent_id") if isinstance(own, dict) else None
+        parent_id = own_row.get("parent_id") if isinstance(own_row, dict) else None
         parent_id = parent_id if isinstance(parent_id, str) and parent_id else None
         peers = None
         if isinstance(rows, list):
@@ -79,25 +80,25 @@ class PromptLoader:
             return None
         return tuple(HomeFile(each.path, each.content) for each in shared.files)
 
-    async def _fetch_or_warn(self, path: str, what: str, warnings: list[str]) -> Any:
+    async def _fetch_or_warn(self, path: str, subject: str, warnings: list[str]) -> Any:
         try:
             return await self._request("GET", path)
         except PromptServerError as error:
-            warnings.append(f"{what} is not known: {error}")
+            warnings.append(f"{subject} is not known: {error}")
             return None
 
     async def upload_shared_files(self, home: Home) -> None:
-        """Uploads what the home says is to be shared with children. Raises Failed."""
+        """Upload the files shared with children. Raises PromptServerError."""
         if home.shared is not None:
             files = [{"path": each.path, "content": each.text} for each in home.shared]
             await self._request("PUT", f"{self._path}/{_SHARED_PATH}", files)
 
     async def report_prompt(self, build: PromptBuild) -> None:
-        """Tells the server which prompt the agent has now. Raises Failed."""
+        """Report the agent's current prompt to the server. Raises PromptServerError."""
         await self._request("PUT", f"{self._path}/prompt", msgspec.to_builtins(build))
 
     async def reported_prompt(self) -> Any:
-        """The prompt that the server was told last; None if it was told none. Raises Failed."""
+        """Return the last reported prompt; None if there is none. Raises PromptServerError."""
         try:
             return await self._request("GET", f"{self._path}/prompt")
         except PromptServerError as error:

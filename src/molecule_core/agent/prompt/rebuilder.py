@@ -1,9 +1,7 @@
-"""Keeps an agent's prompt current: from its own files, and from the events of the workspaces that it can reach.
+"""Keeps an agent's prompt current, from its own files and the events of reachable workspaces.
 
-A prompt is never changed: a new one takes its place, so a turn that runs keeps the one it began with. A stream that
-breaks is opened again, and all is gathered anew then: what was missed cannot be known.
-
-Above: the command line. Below: gathering, watching, prompt.
+A prompt is never changed but replaced, so a running turn keeps the one it started with. When an event stream breaks, it
+is reopened and all inputs are loaded again, since missed events are unknown.
 """
 
 import asyncio
@@ -29,11 +27,11 @@ from molecule_core.common.ids import Randomness
 from molecule_core.wire.schemas.prompts import BuildTrigger, DiffSection, diff_sections
 
 _log = logging.getLogger("molecule.agent")
-# Several changes come together (a team that starts, an editor that saves): so long is waited for the next, and at most.
+# Changes come in bursts (a team starts, an editor saves): wait this long for the next one, and at most this long.
 _DEBOUNCE_SECONDS, _MAX_DEBOUNCE_SECONDS = 0.2, 2.0
 _RETRY_SECONDS, _RETRY_MAX_SECONDS = 1.0, 60.0
 _MAX_DIFF = 2000
-# What is told of a peer alone, and how it stands then.
+# Events about a single peer, and the peer's status after each.
 _STATUS_BY_EVENT = {
     "WORKSPACE_ONLINE": "online",
     "WORKSPACE_OFFLINE": "offline",
@@ -61,7 +59,7 @@ PROMPT_EVENTS = frozenset(
 
 
 class PromptUpdate(Struct, frozen=True):
-    """A new prompt, why, and what differs from the one before; nothing for the first."""
+    """A new prompt, its trigger, and the difference to the one before; empty for the first."""
 
     prompt: Prompt
     trigger: BuildTrigger
@@ -69,7 +67,7 @@ class PromptUpdate(Struct, frozen=True):
 
 
 class _RebuildCause(Struct, frozen=True):
-    """Something happened. `frame`: the event, if it is one; `files`: the agent's own files are to be read again."""
+    """A reason to rebuild. `frame`: the event, if it is one. `files`: the agent's own files must be read again."""
 
     trigger: BuildTrigger
     frame: dict[str, Any] | None = None
@@ -77,8 +75,11 @@ class _RebuildCause(Struct, frozen=True):
 
 
 class PromptRebuilder:
-    """One agent's prompt, as it is now. `told` is called with each new one, and again with the same one after it raised
-    Failed, unless that was final; `warned` with what went wrong beside."""
+    """The current prompt of an agent.
+
+    `on_update` is called with each new prompt, and again with the same one after it raised PromptServerError, unless
+    that was final. `on_warning` is called with further problems.
+    """
 
     def __init__(
         self,
@@ -117,30 +118,33 @@ class PromptRebuilder:
         self._watch_warnings: tuple[str, ...] = ()
 
     async def run(self) -> None:
-        """Builds, and builds again whenever something has changed, until it is cancelled."""
+        """Build the prompt, and rebuild it after each change, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             tasks.create_task(self._listen())
-            await yield_to_others()  # what changes from here on is seen; only then is it read what there is
+            await yield_to_others()  # read the inputs only once changes are being watched
             self._add_cause(_RebuildCause(BuildTrigger("start"), files=True))
             while True:
                 await self._rebuild(await self._next_causes())
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- changes
+    # -----------------------------------------------------------------------------------------------------------
 
     def _add_cause(self, cause: _RebuildCause) -> None:
         self._causes.append(cause)
         self._has_causes.set()
 
     async def _next_causes(self) -> list[_RebuildCause]:
-        """What has happened; waits for the first, then until it is quiet, but not for long. What the server did not
-        say is asked again after a while, whether or not something happens."""
+        """Return the changes to handle: wait for the first, then until they pause, within a limit.
+
+        Failed requests are repeated after a delay, even without a change.
+        """
         if self._retry_at is None:
             await self._has_causes.wait()
         elif not await self._clock.wait(self._has_causes.wait(), self._retry_at - self._clock.monotonic()):
             return [_RebuildCause(BuildTrigger("gap", "asked again"))]
         until = self._clock.monotonic() + _MAX_DEBOUNCE_SECONDS
-        if self._assembler is not None:  # the first is needed at once
+        if self._assembler is not None:  # the first prompt is needed at once
             while self._clock.monotonic() < until:
                 self._has_causes.clear()
                 if not await self._clock.wait(self._has_causes.wait(), _DEBOUNCE_SECONDS):
@@ -150,22 +154,22 @@ class PromptRebuilder:
         return causes
 
     async def _watch(self) -> None:
-        seen: tuple[str, ...] = ()
+        reported: tuple[str, ...] = ()
         while True:
-            began = self._clock.monotonic()
+            started = self._clock.monotonic()
             try:
                 async for paths in watch_files(self._folder, self._is_relevant):
                     self._add_cause(_RebuildCause(BuildTrigger("file", ", ".join(paths)[:500]), files=True))
             except OSError as error:
                 self._watch_warnings = (f"changes of files in {self._folder} are not seen: {error.strerror or error}",)
-            if self._watch_warnings and self._watch_warnings != seen:
+            if self._watch_warnings and self._watch_warnings != reported:
                 self._on_warning(self._watch_warnings[0])
                 self._add_cause(_RebuildCause(BuildTrigger("file"), files=True))
-            if self._clock.monotonic() - began > _RETRY_MAX_SECONDS:
+            if self._clock.monotonic() - started > _RETRY_MAX_SECONDS:
                 self._watch_back_off.reset()
             await sleep(self._clock, self._watch_back_off.next_delay())
-            # Whatever happened meanwhile is found by reading; if it cannot be watched now either, that is told again.
-            seen, self._watch_warnings = self._watch_warnings, ()
+            # Changes in between are found by reading the files; a watch that fails again is reported again.
+            reported, self._watch_warnings = self._watch_warnings, ()
             self._add_cause(_RebuildCause(BuildTrigger("file", "watched again"), files=True))
 
     def _is_relevant(self, path: str) -> bool:
@@ -173,14 +177,14 @@ class PromptRebuilder:
 
     async def _listen(self) -> None:
         while True:
-            began = self._clock.monotonic()
+            started = self._clock.monotonic()
             try:
                 async for frame in self._events():
                     self._handle_frame(frame)
             except (ApiError, NoAnswerError, msgspec.DecodeError) as error:
                 self._on_warning(f"events of others are not heard: {error}")
-            # A server that greets and ends the stream at once is not one that works.
-            if self._clock.monotonic() - began > _RETRY_MAX_SECONDS:
+            # A server that only sends `hello` and closes the stream does not reset the back-off.
+            if self._clock.monotonic() - started > _RETRY_MAX_SECONDS:
                 self._listen_back_off.reset()
             await sleep(self._clock, self._listen_back_off.next_delay())
 
@@ -195,19 +199,20 @@ class PromptRebuilder:
         elif frame.get("type") == "snapshot_required":
             self._add_cause(_RebuildCause(BuildTrigger("gap", str(frame.get("reason", ""))[:500])))
 
-    # -- what follows --------------------------------------------------------------------------------------------------
+    # -- rebuilding
+    # --------------------------------------------------------------------------------------------------------
 
     async def _rebuild(self, causes: list[_RebuildCause]) -> None:
-        # What failed is tried again in its own time: events, however many, neither hasten it nor put it off.
+        # Failed requests have their own schedule: events neither hasten nor delay it.
         due = self._retry_at is None or self._clock.monotonic() >= self._retry_at
-        read = any(each.files for each in causes)
-        if read:
+        files_changed = any(each.files for each in causes)
+        if files_changed:
             self._read_home()
-        if self._is_share_pending and (due or read):
+        if self._is_share_pending and (due or files_changed):
             await self._upload_shared()
         assembler = self._assembler
-        again = due and self._is_incomplete
-        if assembler is None or again or not all(self._apply_event(assembler, each) for each in causes):
+        is_retry = due and self._is_incomplete
+        if assembler is None or is_retry or not all(self._apply_event(assembler, each) for each in causes):
             inputs = await self._loader.load_inputs(self._home)
             assembler = self._start_assembler(inputs)
             self._is_incomplete = bool(inputs.warnings)
@@ -224,7 +229,7 @@ class PromptRebuilder:
         old = self.prompt
         changed = [] if old is None else diff_sections(old.sections, new.sections, _MAX_DIFF)
         self.prompt = new
-        # Of several reasons the one that says most.
+        # Of several triggers, report the most informative one.
         trigger = min((each.trigger for each in causes), key=lambda each: _TRIGGER_ORDER.index(each.kind))
         return PromptUpdate(new, trigger, changed)
 
@@ -248,10 +253,10 @@ class PromptRebuilder:
 
     def _read_home(self) -> None:
         self._home = home = read_home(self._folder)
-        named = {CONFIG_FILE, *home.paths}
-        # Who puts another folder in the place of one is told of by the folder alone.
-        parents = {str(each) for path in named for each in PurePosixPath(path).parents if each.name}
-        self._paths = frozenset(named | parents)
+        config_paths = {CONFIG_FILE, *home.paths}
+        # When a folder is replaced, only the folder itself is reported as changed.
+        parents = {str(each) for path in config_paths for each in PurePosixPath(path).parents if each.name}
+        self._paths = frozenset(config_paths | parents)
         self._is_share_pending = home.shared is not None and home.shared != self._rejected_files
 
     async def _upload_shared(self) -> None:
@@ -266,7 +271,7 @@ class PromptRebuilder:
             self._share_warnings, self._rejected_files, self._is_share_pending = (), None, False
 
     def _start_assembler(self, inputs: PromptInputs) -> PromptAssembler:
-        if inputs.peers is None and self._peers is not None:  # who was there is better than nobody
+        if inputs.peers is None and self._peers is not None:  # the last known peers are better than none
             inputs = msgspec.structs.replace(inputs, peers=tuple(self._peers.values()))
         if inputs.peers is not None:
             self._peers = {each.id: each for each in inputs.peers}
@@ -274,14 +279,14 @@ class PromptRebuilder:
         return self._assembler
 
     def _apply_event(self, assembler: PromptAssembler, cause: _RebuildCause) -> bool:
-        """Whether what happened concerns one peer alone and is in the prompt now. Else all is gathered anew."""
+        """Apply an event about a single peer; return False if all inputs must be loaded again."""
         frame = cause.frame
         if cause.files or frame is None:
             return False
         name, id_ = frame.get("event"), str(frame.get("workspace_id", ""))
         if name != _CARD and name not in _STATUS_BY_EVENT:
             return False
-        if id_ == self._loader.workspace_id:  # a prompt does not say how its own agent stands
+        if id_ == self._loader.workspace_id:  # a prompt does not contain its own agent's status
             return True
         peers, payload = self._peers or {}, frame.get("payload")
         if (peer := peers.get(id_)) is None or not isinstance(payload, dict):
@@ -290,7 +295,7 @@ class PromptRebuilder:
         card = payload.get("agent_card")
         if card is not None:
             description, skills = description_and_skills(card)
-            if not description:  # its role stands there then, which only its row tells
+            if not description:  # the role is used instead, which only the row contains
                 return False
             peer = msgspec.structs.replace(peer, description=description, skills=skills)
         peers[id_] = peer

@@ -1,7 +1,7 @@
-"""Reads files below one folder and nowhere else: no way up, no link, no device, no more bytes than asked for.
+"""Reads files below one folder only: no parent paths, no links, no devices, a limited number of bytes.
 
-Each part of a path is opened below the one before, so that nothing can be exchanged for a link between a look and a
-read. Above: home, skills. Below: the disk.
+Each part of a path is opened relative to the one before, so that nothing can be replaced by a link between a check and
+a read.
 """
 
 import errno
@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # control: no-link-in-path
-# Not blocking: a pipe in the place of a file must not hang who opens it.
+# Not blocking: opening a pipe in place of a file must not hang.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_PARTS, _MAX_NAME = 16, 255
 _REASONS = {
@@ -21,7 +21,7 @@ _REASONS = {
 
 
 class UnreadableFileError(Exception):
-    """A file cannot be read; the text says why. `missing`: because it is not there."""
+    """A file cannot be read; the text is the reason. `is_missing`: it does not exist."""
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
         self.is_missing = missing
@@ -29,15 +29,15 @@ class UnreadableFileError(Exception):
 
 
 def read_safe_file(root: Path, path: str, limit: int) -> str:
-    """The text of a file below a folder. Raises Unreadable."""
+    """Read the text of a file below `root`, at most `limit` bytes. Raises UnreadableFileError."""
     handle = _open_file(root, path)
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableFileError("it is no plain file")
         data = b""
-        while len(data) <= limit and (more := os.read(handle, limit + 1 - len(data))):
-            data += more
+        while len(data) <= limit and (chunk := os.read(handle, limit + 1 - len(data))):
+            data += chunk
     except OSError as error:
         raise UnreadableFileError(_error_reason(error)) from None
     finally:
@@ -54,7 +54,10 @@ def read_safe_file(root: Path, path: str, limit: int) -> str:
 
 
 def list_folders(root: Path, path: str, limit: int) -> list[str]:
-    """The names of the folders in a folder below another, in order; none if it is not there. Raises Unreadable."""
+    """Return the sorted names of at most `limit` folders in a folder; none if it is missing.
+
+    Raises UnreadableFileError.
+    """
     try:
         handle = _open_folder(root, _split_path(path))
     except UnreadableFileError as error:
@@ -85,7 +88,7 @@ def _open_file(root: Path, path: str) -> int:
 
 
 def _open_folder(root: Path, parts: list[str]) -> int:
-    """An open folder. The root itself may be a link: a person names it."""
+    """Open a folder. The root itself may be a link, since a person names it."""
     try:
         handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for part in parts:
@@ -100,11 +103,13 @@ def _open_folder(root: Path, parts: list[str]) -> int:
 
 
 def _split_path(path: str) -> list[str]:
-    """Raises Unreadable if a path may lead anywhere else."""
+    """Split a path. Raises UnreadableFileError if it may lead outside of the root."""
     parts = path.split("/")
-    wrong = any(each.strip() in ("", ".", "..") or len(each.encode(errors="replace")) > _MAX_NAME for each in parts)
+    is_invalid = any(
+        each.strip() in ("", ".", "..") or len(each.encode(errors="replace")) > _MAX_NAME for each in parts
+    )
     # control: path-check
-    if wrong or len(parts) > _MAX_PARTS or "\\" in path or "\x00" in path or path.startswith("~"):
+    if is_invalid or len(parts) > _MAX_PARTS or "\\" in path or "\x00" in path or path.startswith("~"):
         raise UnreadableFileError("its path is not one of names with / between them")
     return parts
 

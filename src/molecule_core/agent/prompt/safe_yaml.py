@@ -1,7 +1,6 @@
-"""The one door to YAML: plain values of bounded size. No anchors (a few lines of them can stand for gigabytes), no tags
-(they can name classes), no key that stands twice.
+"""Reads YAML of plain values and bounded size; the only module that imports the parser.
 
-Above: home, skills. Below: the parser.
+No anchors (a few lines can expand to gigabytes), no tags (they can name classes), no duplicate keys.
 """
 
 from typing import Any
@@ -9,16 +8,16 @@ from typing import Any
 import yaml
 
 MAX_YAML_BYTES = 64 << 10
-# Scalars, lists and objects of one text; and how deep they stand in each other.
+# Number of scalars, lists and objects in a text, and their nesting depth.
 _MAX_EVENTS, _MAX_DEPTH = 5000, 16
 
 
 class InvalidYamlError(Exception):
-    """This cannot be read; the text is one line that says why."""
+    """The text cannot be read; the message is one line with the reason."""
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """The object that a text of YAML is; empty for an empty one. Raises BadYaml."""
+    """Parse a YAML object; an empty text gives an empty one. Raises InvalidYamlError."""
     if len(text.encode(errors="replace")) > MAX_YAML_BYTES:
         raise InvalidYamlError(f"it is larger than {MAX_YAML_BYTES} bytes")
     try:
@@ -36,7 +35,7 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def _check_events(text: str) -> None:
-    """Looks at the text event by event, before anything is made of it. Raises BadYaml."""
+    """Check the text event by event before any value is built. Raises InvalidYamlError."""
     open_collections: list[_OpenCollection] = []
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         where = f"line {event.start_mark.line + 1}"
@@ -58,7 +57,7 @@ def _check_events(text: str) -> None:
 
 
 class _OpenCollection:
-    """A list or an object that has begun."""
+    """A list or object whose end was not read yet."""
 
     def __init__(self, mapping: bool) -> None:
         self._is_mapping = mapping
@@ -66,7 +65,7 @@ class _OpenCollection:
         self._keys: set[str] = set()
 
     def check_scalar(self, scalar: str | None) -> str:
-        """Takes the next key or value; says what is wrong with it, if anything."""
+        """Check the next key or value; return the problem, if any."""
         if not self._is_mapping:
             return ""
         self._expects_key, is_key = not self._expects_key, self._expects_key

@@ -1,8 +1,4 @@
-"""Skills in the Agent Skills format: a folder with SKILL.md, whose front matter names and describes it, and what it
-needs beside it.
-
-Above: home. Below: own_files, plain_yaml.
-"""
+"""Loads skills in the Agent Skills format: a folder with SKILL.md, whose front matter has name and description."""
 
 import re
 from pathlib import Path
@@ -16,14 +12,14 @@ from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 SKILLS_FOLDER, SKILL_FILE = "skills", "SKILL.md"
 MAX_SKILLS = 100
 MAX_SKILL_BYTES = 64 << 10
-"""One SKILL.md."""
+"""Size limit of one SKILL.md."""
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 64, 1024
 _FENCE = "---"
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """One skill. `folder`: where its files are, below the home; `body`: what it teaches, without the front matter."""
+    """One skill. `folder`: path of its files below the home. `body`: its text without the front matter."""
 
     name: str
     description: str
@@ -32,26 +28,26 @@ class Skill(Struct, frozen=True, kw_only=True):
 
 
 class InvalidSkillError(Exception):
-    """A skill is left out; the text is one line that says why."""
+    """A skill is skipped; the text is one line with the reason."""
 
 
 def load_skill(home: Path, name: str) -> Skill:
-    """The skill of a folder below `skills/`. Raises BadSkill."""
-    shown = sanitize_line(name, _LONGEST_NAME)
+    """Load the skill of a folder below `skills/`. Raises InvalidSkillError."""
+    safe_name = sanitize_line(name, _LONGEST_NAME)
     if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        raise InvalidSkillError(f"skill {shown!r}: a skill's folder is named with a-z, 0-9 and single hyphens")
+        raise InvalidSkillError(f"skill {safe_name!r}: a skill's folder is named with a-z, 0-9 and single hyphens")
     folder = f"{SKILLS_FOLDER}/{name}"
     try:
         head, body = _split_front_matter(read_safe_file(home, f"{folder}/{SKILL_FILE}", MAX_SKILL_BYTES))
         fields = read_yaml(head)
     except (UnreadableFileError, InvalidYamlError) as error:
-        raise InvalidSkillError(f"skill {shown!r}: {folder}/{SKILL_FILE}: {error}") from None
-    given, description = fields.get("name"), fields.get("description")
-    if given != name:
-        raise InvalidSkillError(f"skill {shown!r}: name in its front matter is not that of its folder")
+        raise InvalidSkillError(f"skill {safe_name!r}: {folder}/{SKILL_FILE}: {error}") from None
+    declared_name, description = fields.get("name"), fields.get("description")
+    if declared_name != name:
+        raise InvalidSkillError(f"skill {safe_name!r}: name in its front matter is not that of its folder")
     if not isinstance(description, str) or not description.strip() or len(description) > _LONGEST_DESCRIPTION:
         raise InvalidSkillError(
-            f"skill {shown!r}: description in its front matter has 1 to {_LONGEST_DESCRIPTION} characters"
+            f"skill {safe_name!r}: description in its front matter has 1 to {_LONGEST_DESCRIPTION} characters"
         )
     return Skill(
         name=name,
@@ -62,7 +58,7 @@ def load_skill(home: Path, name: str) -> Skill:
 
 
 def _split_front_matter(text: str) -> tuple[str, str]:
-    """Front matter and body. Raises BadYaml."""
+    """Split a text into front matter and body. Raises InvalidYamlError."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         raise InvalidYamlError(f"it does not begin with a line {_FENCE} and its front matter")

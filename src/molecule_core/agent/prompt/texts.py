@@ -1,4 +1,4 @@
-"""What Molecule itself says in a prompt. Above: prompt. Below: the tools' documentation."""
+"""Texts of Molecule's own in a system prompt."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ _SHORTENED_WHAT = (
 
 
 def peers_intro(level: int, *, shown: int, count: int, budget: int, runtime: Runtime) -> str:
-    """What stands before the peers; how far they are shortened is said."""
+    """Return the text before the peers, which states how far they are shortened."""
     names = {"list": tool_name("list_peers", runtime), "delegate": tool_name("delegate_task", runtime)}
     text = PEERS.format(**names)
     if not level:
@@ -62,7 +62,7 @@ def peers_intro(level: int, *, shown: int, count: int, budget: int, runtime: Run
 
 
 def approval_text(rules: tuple[dict[str, Any], ...]) -> str:
-    """Which actions need an approval, as config.yaml has it."""
+    """Return the text on actions that need approval, from config.yaml."""
     lines = "\n".join(f"- {sanitize_line(msgspec.json.encode(each).decode(), 500)}" for each in rules)
     return (
         "## What needs approval\n\nBefore you do anything that one of these rules is about, ask for approval and wait "
@@ -71,7 +71,7 @@ def approval_text(rules: tuple[dict[str, Any], ...]) -> str:
 
 
 def code_fence(text: str) -> str:
-    """A text of somebody else between fences that nothing in it can close."""
+    """Put an untrusted text into a code fence that nothing in it can close."""
     longest = run = 0
     for each in text:
         run = run + 1 if each == "`" else 0

@@ -1,7 +1,4 @@
-"""Where an answer goes: decided before anything is sent. Pure.
-
-Above: verbs. Below: the inbox.
-"""
+"""Decides where an answer goes, before anything is sent. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,8 +13,10 @@ _MAX_SHOWN = 20
 
 
 class ReplyTarget(Struct, frozen=True):
-    """Where an answer goes; `entry`: the message that it answers, if that waits here. An empty workspace: the caller's
-    only one."""
+    """Where an answer goes.
+
+    `entry`: the message that it answers, if that waits here. An empty workspace: the caller's only one.
+    """
 
     workspace_id: str
     peer_id: str
@@ -25,14 +24,17 @@ class ReplyTarget(Struct, frozen=True):
 
 
 def make_origin(workspace_id: str, peer_id: str) -> MessageOrigin:
-    """A conversation: a seat, and who is at the other end."""
+    """Return the origin of a conversation: a workspace and its peer."""
     return MessageOrigin(workspace_id, peer_id)
 
 
 def resolve_target(
     inbox: MergedInbox, *, workspace_id: str, peer_id: str, activity_id: str, single: bool
 ) -> ReplyTarget:
-    """Who is meant by what a call names, and by what waits. Raises ToolError with the choices if that is not one."""
+    """Resolve the target from the call's arguments and the inbox.
+
+    Raises ToolError with the choices if it is not unique.
+    """
     if activity_id:
         return _target_of_message(inbox, workspace_id, peer_id, activity_id, single)
     if peer_id:
@@ -48,15 +50,15 @@ def _target_of_message(
     if not origins:
         return ReplyTarget(workspace_id, peer_id)
     if workspace_id:
-        here = [each for each in origins if each.workspace_id == workspace_id]  # control: named-seat-asked
-        if not here:
+        matching = [each for each in origins if each.workspace_id == workspace_id]  # control: named-seat-asked
+        if not matching:
             workspace_ids = ", ".join(each.workspace_id for each in origins)
             raise _reply_error(
-                f"message {sanitize_line(activity_id)} came to workspace {workspace_ids}, not to {sanitize_line(workspace_id)}. Answer from "
-                "where it came to.",
+                f"message {sanitize_line(activity_id)} came to workspace {workspace_ids}, not to "
+                f"{sanitize_line(workspace_id)}. Answer from where it came to.",
                 "wrong_workspace",
             )
-        origins = here
+        origins = matching
     if len(origins) > 1:
         raise _ambiguous_error(entries, single)
     (message_origin,) = origins
@@ -70,7 +72,7 @@ def _target_of_message(
 
 
 def _target_of_peer(inbox: MergedInbox, workspace_id: str, peer_id: str, single: bool) -> ReplyTarget:
-    """A peer is named: a peer that has written to several workspaces is not one place."""
+    """Resolve a named peer; if it has written to several workspaces, one of these must be named."""
     if workspace_id or single:
         return ReplyTarget(workspace_id, peer_id)
     entries = [each for each in inbox.entries() if each.message.peer_id == peer_id]
@@ -78,8 +80,11 @@ def _target_of_peer(inbox: MergedInbox, workspace_id: str, peer_id: str, single:
 
 
 def _target_of_waiting(inbox: MergedInbox, workspace_id: str, single: bool) -> ReplyTarget:
-    """No peer is named. A workspace without a peer means its person, but not if only peers have written: an answer to
-    one of them would stand before the person. Nothing at all means what waits, if that is one conversation."""
+    """Resolve a call that names no peer.
+
+    A workspace alone means its person, but not if only peers have written: an answer to one of them would reach the
+    person. Without arguments, the target is the waiting conversation, if there is only one.
+    """
     waiting = [each for each in inbox.entries() if workspace_id in ("", each.message.arrival_workspace_id)]
     origins = _distinct_origins(waiting)
     if not origins:
@@ -106,35 +111,37 @@ def _distinct_origins(entries: Sequence[InboxEntry]) -> list[MessageOrigin]:
 def _ambiguous_error(entries: Sequence[InboxEntry], single: bool) -> ToolError:
     shown = "\n".join(f"- {describe_choice(each.message, single=single)}" for each in entries[:_MAX_SHOWN])
     more = f"\n- and {len(entries) - _MAX_SHOWN} more" if len(entries) > _MAX_SHOWN else ""
-    named = "activity_id" if single else "activity_id, or workspace_id and peer_id"
+    needed_arguments = "activity_id" if single else "activity_id, or workspace_id and peer_id"
     return _reply_error(
-        f"which message do you answer? Nothing was sent. Name {named} of one of these (to write to the person of a "
-        f"workspace without answering, use send_message_to_user):\n{shown}{more}",
+        f"which message do you answer? Nothing was sent. Name {needed_arguments} of one of these (to write to the "
+        f"person of a workspace without answering, use send_message_to_user):\n{shown}{more}",
         "",
     )
 
 
-def workspace_of_handle(handle: str, known: Mapping[str, str], named: str) -> str:
-    """The seat whose message a handle names; empty if no message with it was seen here. `known`: what the inbox has of
-    that handle, workspace -> activity id. Raises ToolError if the seat that a call names is another one, or if several
-    are possible."""
-    if named and known and named not in known:
+def workspace_of_handle(handle: str, known: Mapping[str, str], named_workspace: str) -> str:
+    """Return the workspace whose message a handle names; empty if no such message was seen here.
+
+    `known`: messages of that handle in the inbox, workspace -> activity id. Raises ToolError if the call names another
+    workspace, or if several are possible.
+    """
+    if named_workspace and known and named_workspace not in known:
         raise _reply_error(
             f"the handle {sanitize_line(handle, 64)} belongs to a message to workspace {', '.join(known)}, not to "
-            f"{sanitize_line(named, 64)}. Leave via_workspace out.",
+            f"{sanitize_line(named_workspace, 64)}. Leave via_workspace out.",
             "wrong_workspace",
         )
-    if named or len(known) <= 1:
-        return named or "".join(known)
+    if named_workspace or len(known) <= 1:
+        return named_workspace or "".join(known)
     raise _reply_error(
-        f"the handle {sanitize_line(handle, 64)} names a message in several of your workspaces: {', '.join(known)}. Say which "
-        "one with via_workspace.",
+        f"the handle {sanitize_line(handle, 64)} names a message in several of your workspaces: {', '.join(known)}. "
+        "Say which one with via_workspace.",
         "ambiguous_workspace",
     )
 
 
 def describe_choice(message: InboxMessage, *, single: bool) -> str:
-    """A message as one of several that may be meant."""
+    """Describe a message as one of several choices."""
     where = "" if single else f"workspace_id={message.arrival_workspace_id} "
     sender = message.peer_name or message.user_name or "a person"
     return (

@@ -1,4 +1,4 @@
-"""Approvals over REST: to ask for leave, to decide, to use; and to say what needs leave, or is decided alone."""
+"""Routes of approvals: request, decide and use them, and set approval rules and standing authority."""
 
 from typing import Annotated, Any, Literal
 
@@ -72,8 +72,11 @@ _MAX_SECONDS = 1 << 31
 
 
 class AskApprovalBody(Struct):
-    """What a workspace wants to be allowed. `context` is another name of `details`; `expires_in`: seconds; `source`: on
-    which way its agent asks, as the agent itself says. `thread_id`: the thread of the workspace in which it asks."""
+    """A request for an approval.
+
+    `context`: another name of `details`; `expires_in`: seconds; `source`: the way by which its agent asks, as reported
+    by the agent; `thread_id`: the thread of the workspace in which it asks.
+    """
 
     action: str
     reason: str = ""
@@ -87,10 +90,12 @@ class AskApprovalBody(Struct):
 
 
 class DecideApprovalBody(Struct):
-    """A decision: approve (approved), deny (denied), escalate or more_info. `revision` and `action_hash`: of what was
-    shown; what has changed since it was first asked for is approved only with one of them. `details`: approved with
-    these instead. `holder`: of a person who passes it on, whose turn it was (a workspace_id); without it, to do so
-    twice is to do so once."""
+    """A decision: approve (approved), deny (denied), escalate or more_info.
+
+    `revision`, `action_hash`: of the request as it was shown; a request that has changed since it was made is approved
+    only with one of them. `details`: approve with these instead. `holder`: if a person escalates, the workspace_id
+    whose turn it was; without it, escalating twice counts once.
+    """
 
     decision: str
     revision: int | None = None
@@ -101,26 +106,26 @@ class DecideApprovalBody(Struct):
 
 
 class AnswerApprovalBody(Struct):
-    """What the requester says to a question. `details`: it asks for this now."""
+    """The requester's answer to a question. `details`: what it requests now."""
 
     text: str
     details: dict[str, Any] | None = None
 
 
 class WithdrawApprovalBody(Struct):
-    """Why it is not wanted any more."""
+    """Why a request is withdrawn."""
 
     note: str = ""
 
 
 class UseApprovalBody(Struct):
-    """What is about to be done."""
+    """The action that is about to be taken."""
 
     action_hash: str
 
 
 class ApprovalRoutes:
-    """The routes of approvals."""
+    """Routes of approvals."""
 
     def __init__(
         self,
@@ -140,20 +145,20 @@ class ApprovalRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         all_path = "/workspaces/{id}/approvals"
         one, item = f"{all_path}/{{approval_id}}", ApprovalItem
         own_agent, viewer = (
             AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN),
             AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER),
         )
-        # A workspace may name the requester's id or its own; which it may decide about, says the approval.
-        decides, own = (
+        # The path names the requester or the deciding workspace; who may decide is checked against the approval.
+        decide_access, own = (
             AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR),
             AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
         )
-        sets = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
-        rules_list, alone = "/workspaces/{id}/approval-rules", "/workspaces/{id}/standing-authority"
+        policy_access = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
+        rules_path, authority_path = "/workspaces/{id}/approval-rules", "/workspaces/{id}/standing-authority"
         of_one = query_params(
             LIMIT,
             BEFORE,
@@ -186,7 +191,7 @@ class ApprovalRoutes:
                 query=of_one,
             ),
             Route("GET", one, self.get_approval, viewer, "One approval", None, item, query=waits),
-            Route("POST", f"{one}/decide", self.decide_approval, decides, "Decide", DecideApprovalBody, item),
+            Route("POST", f"{one}/decide", self.decide_approval, decide_access, "Decide", DecideApprovalBody, item),
             Route(
                 "POST",
                 f"{one}/answer",
@@ -235,25 +240,38 @@ class ApprovalRoutes:
                 ApprovalPage,
                 query=of_all,
             ),
-            Route("GET", rules_list, self.get_rules, viewer, "What needs leave", None, ApprovalRuleSet),
-            Route("PUT", rules_list, self.set_rules, sets, "Say what needs leave", ApprovalRuleSet, ApprovalRuleSet),
-            Route("GET", alone, self.get_authority, viewer, "What it decides by itself", None, ApprovalAuthority),
+            Route("GET", rules_path, self.get_rules, viewer, "What needs leave", None, ApprovalRuleSet),
             Route(
                 "PUT",
-                alone,
+                rules_path,
+                self.set_rules,
+                policy_access,
+                "Say what needs leave",
+                ApprovalRuleSet,
+                ApprovalRuleSet,
+            ),
+            Route(
+                "GET", authority_path, self.get_authority, viewer, "What it decides by itself", None, ApprovalAuthority
+            ),
+            Route(
+                "PUT",
+                authority_path,
                 self.set_authority,
-                sets,
+                policy_access,
                 "Say what it decides by itself",
                 ApprovalAuthority,
                 ApprovalAuthority,
             ),
         ]
 
-    # -- the requester -------------------------------------------------------------------------------------------------
+    # -- requester -----------------------------------------------------------------------------------------------------
 
     async def request_approval(self, request: Request) -> Response:
-        """Asks the workspace above for leave, and so on up to a person. The same under the same Idempotency-Key is the
-        first one. It may be decided in the answer already, by somebody's standing authority."""
+        """Request an approval from the workspace above, and so on up to a person.
+
+        The same Idempotency-Key returns the first request. The response may contain a decision already, by standing
+        authority.
+        """
         body, own = request.parse_body(AskApprovalBody), request.workspace
         if body.details is not None and body.context is not None:
             raise InvalidField(reason="context is another name of details: send one of them")
@@ -286,7 +304,7 @@ class ApprovalRoutes:
         return json_response(self._reader.to_item(result.row), 200 if result.is_duplicate else 201)
 
     async def _check_thread(self, thread_id: str | None, workspace_id: str) -> None:
-        """Leave is asked for in a thread of one's own. Raises InvalidField."""
+        """Check that the thread of a request belongs to the workspace. Raises InvalidField."""
         if thread_id is None:
             return
         thread = await self._threads.find_thread(thread_id)
@@ -294,7 +312,7 @@ class ApprovalRoutes:
             raise InvalidField(reason="thread_id must be a thread of this workspace")
 
     async def answer_question(self, request: Request) -> Response:
-        """The requester says more: the revision rises, and it goes back to who asked."""
+        """Answer a question about a request: the revision rises, and the request returns to the approver who asked."""
         body = request.parse_body(AnswerApprovalBody)
         text = self._shorten_text(body.text)
         if not text.strip():
@@ -306,25 +324,30 @@ class ApprovalRoutes:
         return json_response(self._reader.to_item(changed))
 
     async def withdraw_approval(self, request: Request) -> Response:
-        """It is not wanted any more. Again changes nothing."""
+        """Withdraw a request. Repeating it changes nothing."""
         note = self._shorten_text(request.parse_body(WithdrawApprovalBody).note)
         row = await self._writer.withdraw(await self._own_approval(request), self._acting_party(request), note)
         return json_response(self._reader.to_item(row))
 
     async def use_approval(self, request: Request) -> Response:
-        """Right before the action: 200 once, for exactly the action that was approved; again for the same use, which
-        has the same Idempotency-Key."""
+        """Use an approval, right before the action.
+
+        Succeeds once, for exactly the approved action, and again for the same use, which has the same Idempotency-Key.
+        """
         submitted, key = request.parse_body(UseApprovalBody), idempotency_key_of(request, self._limits)
-        # No client can give a request this name: an approval may be asked for under the same key as it is used.
+        # An approval may be requested and used under the same key, so uses get a prefix that no client's key can have.
         name = None if key is None else f"use/{key}"
         row = await self._writer.use(await self._own_approval(request), submitted.action_hash, name)
         return json_response(UseApprovalResponse(row.id, to_rfc3339(row.used_at or 0)))
 
-    # -- deciding ------------------------------------------------------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------------------------------
 
     async def decide_approval(self, request: Request) -> Response:
-        """The holder decides, or a person (owner or operator). The first decision holds; the same by the same again is
-        the same answer. The path names the requester, or who decides."""
+        """Decide as the holder, or as a person (owner or operator).
+
+        The first decision is final; the same decision by the same party again gets the same response. The path names
+        the requester or the deciding workspace.
+        """
         body = request.parse_body(DecideApprovalBody)
         decision = _DECISIONS.get(body.decision)
         if decision is None:
@@ -347,8 +370,10 @@ class ApprovalRoutes:
         return json_response(self._reader.to_item(decided))
 
     async def list_pending(self, request: Request) -> Response:
-        """What is not decided in an organisation, the oldest first; `after` (an approval_id) pages on. `for_person`:
-        it waits for a person."""
+        """List open approvals of an organisation, oldest first.
+
+        `after` (an approval_id) pages forward. `for_person`: the approval waits for a person.
+        """
         query = request.query_params()
         org_id = self._requested_org(request, query)
         count, cursor = self._page_size(query), read_text_param(query, "after")
@@ -356,8 +381,10 @@ class ApprovalRoutes:
         return self._page_response(await self._reader.list_open(org_id, after, count + 1), count)
 
     async def list_org_approvals(self, request: Request) -> Response:
-        """Of a whole organisation, the newest first. `state`: a status, open, or decided; `before` (an approval_id)
-        pages back."""
+        """List approvals of an organisation, newest first.
+
+        `state`: a status, open, or decided; `before` (an approval_id) pages back.
+        """
         query, state = request.query_params(), read_text_param(request.query_params(), "state")
         org_id = self._requested_org(request, query)
         if state is not None and state not in ORG_STATES:
@@ -367,19 +394,22 @@ class ApprovalRoutes:
         return self._page_response(await self._reader.list_of_org(org_id, state, before, count + 1), count)
 
     def _requested_org(self, request: Request, query: dict[str, str]) -> str:
-        """The organisation that is asked about, if the caller belongs to it. Raises NotFound."""
+        """Return the requested organisation, if the caller belongs to it. Raises NotFound."""
         caller = request.caller
         org_id = read_text_param(query, "org") or caller.org_id or self._org.orgs()[0].id
-        is_its = caller.kind is Credential.ADMIN or caller.org_id == org_id
-        if not is_its or self._org.find_org(org_id) is None:
+        has_access = caller.kind is Credential.ADMIN or caller.org_id == org_id
+        if not has_access or self._org.find_org(org_id) is None:
             raise NotFound(what="organisation")
         return org_id
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- read ----------------------------------------------------------------------------------------------------------
 
     async def list_approvals(self, request: Request) -> Response:
-        """Newest first. `role`: requester (if left out), holder (what it was asked to decide), or any; `state`: a
-        status, or open; `before` (an approval_id) pages back."""
+        """List approvals of a workspace, newest first.
+
+        `role`: requester (default), holder (it was asked to decide), or any; `state`: a status, or open; `before` (an
+        approval_id) pages back.
+        """
         query, own = request.query_params(), request.workspace
         role, state = read_text_param(query, "role") or _ROLES[0], read_text_param(query, "state")
         if role not in _ROLES:
@@ -399,8 +429,10 @@ class ApprovalRoutes:
         return self._page_response(rows, count)
 
     async def get_approval(self, request: Request) -> Response:
-        """One, for who asked for it, all who were asked to decide it, and persons. `wait` (seconds) waits until it has
-        changed since `seq`."""
+        """Return an approval, to its requester, to all who were asked to decide it, and to people.
+
+        `wait` (seconds) waits for a change after `seq`.
+        """
         query, row = request.query_params(), await self._visible_approval(request)
         wait = read_int_param(query, "wait", minimum=0, maximum=self._limits.wait_seconds)
         seq = read_int_param(query, "seq", minimum=0)
@@ -408,56 +440,56 @@ class ApprovalRoutes:
             row = await self._reader.wait_for_change(row, wait)
         return json_response(self._reader.to_item(row))
 
-    # -- what is set ---------------------------------------------------------------------------------------------------
+    # -- rules and authority -------------------------------------------------------------------------------------------
 
     async def get_rules(self, request: Request) -> Response:
-        """Which actions of this workspace need an approval."""
+        """Return which actions of this workspace need an approval."""
         return json_response(ApprovalRuleSet(list(self._reader.policies_of(request.workspace.id).rules)))
 
     async def set_rules(self, request: Request) -> Response:
-        """From now on these actions of this workspace need an approval, and no others."""
+        """Set which actions of this workspace need an approval, replacing all previous rules."""
         rules_list = clean_rules(request.parse_body(ApprovalRuleSet), self._limits)
         by = f"{request.caller.kind.value}:{request.caller.id}"
         found = await self._writer.set_policies(request.workspace.id, by, approval_rules=rules_list)
         return json_response(ApprovalRuleSet(list(found.rules)))
 
     async def get_authority(self, request: Request) -> Response:
-        """Which actions this workspace approves by itself for those below it."""
+        """Return which actions this workspace approves automatically for those below it."""
         return json_response(ApprovalAuthority(list(self._reader.policies_of(request.workspace.id).grants)))
 
     async def set_authority(self, request: Request) -> Response:
-        """From now on this workspace approves these actions by itself for those below it, and no others."""
+        """Set which actions this workspace approves automatically for those below it, replacing all previous grants."""
         grants = clean_grants(request.parse_body(ApprovalAuthority), self._limits)
         by = f"{request.caller.kind.value}:{request.caller.id}"
         found = await self._writer.set_policies(request.workspace.id, by, grants=grants)
         return json_response(ApprovalAuthority(list(found.grants)))
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _visible_approval(self, request: Request) -> Approval:
-        """The approval of the path, if the workspace of the path and the caller have a part in it. Raises NotFound."""
+        """Return the approval of the path if the path's workspace and the caller are parties of it. Raises NotFound."""
         row = await self._reader.get_approval(request.workspace.org_id, _approval_id(request))
         parties = (row.workspace_id, *row.asked_ids)
         is_agent = request.caller.kind is Credential.WORKSPACE
         is_party = request.caller.id in parties if is_agent else True
-        names_one = (
+        path_names_party = (
             request.workspace.id in (row.workspace_id, request.caller.id)
             if is_agent
             else request.workspace.id in parties
         )
-        if not is_party or not names_one:
+        if not is_party or not path_names_party:
             raise NotFound(what="approval")
         return row
 
     async def _own_approval(self, request: Request) -> Approval:
-        """The approval of the path, if the workspace of the path has asked for it. Raises NotFound."""
+        """Return the approval of the path, if the workspace of the path requested it. Raises NotFound."""
         row = await self._reader.get_approval(request.workspace.org_id, _approval_id(request))
         if row.workspace_id != request.workspace.id:
             raise NotFound(what="approval")
         return row
 
     def _acting_party(self, request: Request) -> Party:
-        """Who acts, as the credential proves it."""
+        """Return the party that acts, as the credential proves it."""
         if request.caller.kind is not Credential.WORKSPACE:
             return Party(PartyKind.PERSON.value, request.caller.id, request.caller.name)
         workspace = self._org.workspace(request.caller.id)
@@ -480,5 +512,5 @@ class ApprovalRoutes:
 
 
 def _approval_id(request: Request) -> str:
-    """The approval that the path names. Raises NotFound."""
+    """Return the approval id of the path. Raises NotFound."""
     return request.path_param("approval_id", "approval")

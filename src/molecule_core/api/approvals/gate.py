@@ -1,7 +1,9 @@
-"""Leave for the server's own tools: what a workspace may do only with an approval, by a rule that people have set.
+"""Requires approvals for calls of the server's own tools, by the rules that people have set for a workspace.
 
-One place for every route that a tool takes, whether the tool is called over HTTP or through an MCP endpoint. Above: the
-app, which asks before each handler. Below: the writers and readers of approvals and of delegations, and what was sent.
+One place for every route that a tool uses, over HTTP or MCP.
+
+Called by the application before each handler; calls the writers and readers of approvals and delegations, and the
+reader of messages.
 """
 
 import hashlib
@@ -30,7 +32,7 @@ from molecule_core.tools.registry import TOOLS
 from molecule_core.wire.schemas.approvals import ApprovalRule, PolicyReason, approval_as_dict
 
 APPROVAL_HEADER = b"x-molecule-approval"
-"""Names the approval that a call uses."""
+"""The header that names the approval which a call uses."""
 _DELEGATE_TOOLS = ("delegate_task", "delegate_task_async")
 _SEND_ROUTE = ("POST", "/workspaces/{}/a2a")
 _NOTIFY_ROUTE = ("POST", "/workspaces/{}/notify")
@@ -38,7 +40,7 @@ _DRAFT_ROUTE = ("POST", "/workspaces/{}/messages/{}/draft")
 _DELEGATE_ROUTE = ("POST", "/workspaces/{}/delegate")
 _UPDATE_ROUTE = ("POST", "/workspaces/{}/delegations/{}/update")
 _TOOL_OF_STATUS: Mapping[Any, str] = {"completed": "reply", "failed": "decline"}
-"""What it is to say of work that one was given that it has ended so."""
+"""Which tool the end of received work amounts to, by its status."""
 _HANDLE_ROUTES = (("POST", "/workspaces/{}/reply"), ("POST", "/workspaces/{}/decline"))
 _AGENT_VERBS = {
     "spawn_agent": "spawn",
@@ -49,11 +51,11 @@ _AGENT_VERBS = {
     "close_agent": "close",
     "resume_agent": "resume",
 }
-# What is done to a thread that is named itself, and so to an agent too, or to all below it.
+# Actions on a thread named by its own id, which may be an agent's or have agents below it.
 _THREAD_VERBS = ("interrupt", "close", "resume")
 _COLLAB_ROUTES = frozenset(("POST", f"/threads/{{}}/agents/{verb}") for verb in _AGENT_VERBS.values())
-# The routes of tools that take more than one. Those that only read one's own mail need no leave: nobody could answer a
-# question about an approval without it.
+# The routes of tools that use more than one. Tools that only read the own inbox need no approval: without them an agent
+# could not answer a question about an approval.
 _LOCAL_TOOL_ROUTES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "delegate_task": (_DELEGATE_ROUTE, ("POST", "/workspaces/{}/delegations/{}/retry")),
     "delegate_task_async": (_DELEGATE_ROUTE, ("POST", "/workspaces/{}/delegations/{}/retry")),
@@ -78,20 +80,22 @@ _LOCAL_TOOL_ROUTES: Mapping[str, tuple[tuple[str, str], ...]] = {
     },
 }
 UNGATED_TOOLS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
-"""Tools that no rule stops."""
+"""Tools that no rule gates."""
 _PARAMETER = re.compile(r"{\w+}")
-# What a client makes anew for each call, and what says nothing of what is done; deeper inside it is somebody's data.
+# What a client generates for each call, and what does not describe the action. Fields deeper inside are user data.
 _MESSAGE_ID_FIELDS = frozenset(("messageId", "message_id"))
 _VOLATILE_FIELDS = _MESSAGE_ID_FIELDS | {"idempotency_key", "jsonrpc", "call_id"}
-# By these the same body is something else: work that is given, or what another version of A2A makes of it.
+# By these headers the same body means something else: a delegation, or a message of another A2A version.
 _SIGNIFICANT_HEADERS = (b"a2a-version", EXTENSIONS_HEADER)
 _EXCERPT_LENGTH = 500
 
 
 class GatedCall(NamedTuple):
-    """A call that needs leave: by which rule, of which tool, and what is to be done. `key`: what tells its
-    repetitions; `gives`: of a call that gives work, the same as its handler calls it; `sends`: of one that sends a
-    message."""
+    """A call that needs an approval: the rule, the tool, and the action's details.
+
+    `key`: identifies repetitions; `delegation_key`: of a call that begins a delegation, the key that its handler uses;
+    `message_key`: of a call that sends a message, the same.
+    """
 
     rule: ApprovalRule
     tool: str
@@ -106,7 +110,7 @@ class GatedCall(NamedTuple):
 
 
 class ApprovalGate:
-    """Lets calls of workspaces through, or asks for an approval instead."""
+    """Gate that lets calls of workspaces through, or requests an approval instead."""
 
     def __init__(
         self,
@@ -126,25 +130,31 @@ class ApprovalGate:
         self._limits = limits
 
     def applies_to(self, request: Request) -> bool:
-        """Whether a call may need leave: it is a workspace's, which has rules, and its route is a tool's."""
+        """Return whether a call may need an approval: a workspace that has rules calls a route of a tool."""
         caller = request.caller
         if caller.kind is not Credential.WORKSPACE or not self._reader.policies_of(caller.id).rules:
             return False
         return bool(tools_of_route(request.route))
 
     async def requires_approval(self, request: Request, tool: str) -> bool:
-        """Whether the caller is a workspace that needs leave for a tool: for routes that do more than the tool does,
-        and do that part of it not at all then."""
+        """Return whether the caller is a workspace that needs an approval for a tool.
+
+        For routes that do more than the tool does, and that leave that part out then.
+        """
         return request.caller.kind is Credential.WORKSPACE and await self._matching_rule(request, tool) is not None
 
     async def check(self, request: Request) -> None:
-        """Raises ApprovalNeeded if a call needs an approval that it does not name. The one that it names is used up by
-        it; the repetition of a call that went through needs none, since its handler does nothing by it. Raises
-        NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField."""
+        """Raise ApprovalRequired if a call needs an approval that it does not name.
+
+        The approval that it names is used up. The repetition of a call that passed needs none, since its handler does
+        nothing again.
+
+        Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField.
+        """
         gated = await self._gated_call(request)
         if gated is None:
             return
-        # Of a message that is there already it does not matter what it was when it came, nor what has become of it.
+        # A message that was already sent passes whatever its kind was and its state is now: nothing is sent again.
         if gated.message_key is not None and await self._message_reader.has_sent(request.caller.id, gated.message_key):
             return
         digest = rules.action_hash(gated.action, rules.canonical_json(gated.details))
@@ -159,7 +169,7 @@ class ApprovalGate:
             await self._writer.use(row, digest, gated.key, is_new=is_new)
             return
         result = await self._writer.request(self._approval_request(request, gated))
-        if not result.is_duplicate and result.row.status is ApprovalStatus.APPROVED:  # by somebody's standing authority
+        if not result.is_duplicate and result.row.status is ApprovalStatus.APPROVED:  # by standing authority
             await self._writer.use(result.row, digest, gated.key, is_new=is_new)
             return
         raise ApprovalRequired(
@@ -169,15 +179,17 @@ class ApprovalGate:
         )
 
     async def _is_repetition(self, request: Request, gated: GatedCall, digest: str) -> bool:
-        """Whether a call went through before and its handler still knows by its key what it did. A delegation that has
-        failed has given its key back: under it another one would begin, for which nobody has given leave."""
+        """Return whether a call passed before and its handler still recognizes its key.
+
+        A failed delegation has released its key: under it, another one would begin without an approval.
+        """
         if gated.key is None or not await self._writer.was_used_for(request.caller.id, gated.key, digest):
             return False
         if gated.delegation_key is None:
             return True
         is_id = is_valid_client_id(
             gated.delegation_key, self._limits.id_length
-        )  # under anything else no handler begins
+        )  # handlers begin nothing under anything else
         return is_id and await self._delegation_writer.is_key_known(
             request.caller.org_id, request.caller.id, gated.delegation_key
         )
@@ -195,14 +207,14 @@ class ApprovalGate:
         )
 
     async def _gated_call(self, request: Request) -> GatedCall | None:
-        """The first tool that a call may be of and for which it needs leave."""
+        """Return the call with the first of its tools that needs an approval, or None."""
         details, body = self._action_details(request)
         for tool in await self._candidate_tools(request, body):
             rule = await self._matching_rule(request, tool)
             if rule is not None:
                 kind, name = _idempotency_name(request, body, self._limits)
                 delegation_key = name if (is_work := _is_delegation(request, body)) else None
-                # By the handle of a message it is answered once, whatever the answer is called.
+                # A message is answered by its handle once, whatever id the answer has.
                 is_message = (
                     _route_key(request.route) == _SEND_ROUTE
                     and not is_work
@@ -214,8 +226,10 @@ class ApprovalGate:
         return None
 
     async def _matching_rule(self, request: Request, tool: str) -> ApprovalRule | None:
-        """The rule by which a workspace needs leave for a tool. What such a call costs nobody knows: what its caller
-        says of that is no bound to anything."""
+        """Return the rule by which a workspace needs an approval for a tool.
+
+        The cost of the call is unknown: what its caller claims would bound nothing.
+        """
         found, action = self._reader.policies_of(request.caller.id).rules, rules.tool_action(tool)
         is_known = any(each.first_time for each in found) and await self._reader.was_used_before(
             request.caller.id, action
@@ -223,27 +237,31 @@ class ApprovalGate:
         return rules.matching_rule(found, action, None, used_before=is_known)
 
     async def _candidate_tools(self, request: Request, body: Any) -> tuple[str, ...]:
-        """The tools that a call may be of: a message that asks for work is work that is given, what is kept unsent is a
-        reply only where it is sent at once, and the end of work is one where it is said to who gave it. What names the
-        handle of a message answers that. Raises NotFound."""
+        """Return the tools that a call amounts to. Raises NotFound.
+
+        A message that asks for work is a delegation; a draft is a reply only where it is sent at once; the end of work
+        is a reply or a refusal where the delegating workspace is notified. A message that names a handle is a reply.
+        """
         names, route_key = tools_of_route(request.route), _route_key(request.route)
         if route_key == _DRAFT_ROUTE and not request.workspace.send_drafts:
             return ()
         if route_key == _UPDATE_ROUTE:
             return await self._update_tools(request, body)
         if route_key == _SEND_ROUTE:
-            before = (
+            implied = (
                 _DELEGATE_TOOLS
                 if _is_delegation(request, body)
                 else await self._reply_tools(request, _metadata_of(body))
             )
-            return (*before, *names)
+            return (*implied, *names)
         return ("reply", *names) if route_key == _NOTIFY_ROUTE and _has_reply_handle(body) else names
 
     async def _reply_tools(self, request: Request, fields: dict[str, Any]) -> tuple[str, ...]:
-        """The tools that do the same as a message to a peer: by the handle that it names, or because it ends the work
-        that this peer has given, whether it names that or not. Only work is declined by a word in metadata: of any
-        other message that is an answer."""
+        """Return the tools that a message to a peer also amounts to.
+
+        By the handle that it names, or because it ends work that this peer delegated, whether it names that or not.
+        Only work is declined by a word in metadata; for any other message that word is an answer.
+        """
         if not _has_reply_handle(fields):
             ends = can_end_work(fields) and await self._delegation_reader.has_open_between(
                 request.caller.id, request.workspace.id
@@ -253,15 +271,21 @@ class ApprovalGate:
         return ("decline", "reply") if is_decline(fields) else ("reply",)
 
     async def _update_tools(self, request: Request, body: Any) -> tuple[str, ...]:
-        """The tool that the end of work is of: none where one has noted the work oneself, since nobody is told, and
-        none where another one works on it, which its handler refuses."""
+        """Return the tool that the end of work amounts to.
+
+        None for work that the workspace recorded itself, since no message is sent, and for work of another worker,
+        which the handler rejects.
+        """
         row, status = await self._access.find_as_party(request), body.get("status") if isinstance(body, dict) else None
-        is_own = row.recorded or row.target_id != request.caller.id
-        return () if is_own or status not in tuple(_TOOL_OF_STATUS) else (_TOOL_OF_STATUS[status],)
+        is_exempt = row.recorded or row.target_id != request.caller.id
+        return () if is_exempt or status not in tuple(_TOOL_OF_STATUS) else (_TOOL_OF_STATUS[status],)
 
     def _action_details(self, request: Request) -> tuple[dict[str, Any], Any]:
-        """What a call is to do, the same for all calls that do the same; and its body as it is. One that is too large
-        to be shown is told by its hash and its beginning. What is no JSON is refused by its own route."""
+        """Return what a call does, equal for all calls that do the same, and its parsed body.
+
+        Details that are too large to be shown are replaced by their hash and beginning. Invalid JSON is rejected by the
+        route itself.
+        """
         try:
             body = request.json() if request.body else None
         except MoleculeError:
@@ -274,15 +298,15 @@ class ApprovalGate:
         headers = {name.decode(): request.header(name) for name in _SIGNIFICANT_HEADERS if name in request.headers}
         if headers and _route_key(request.route) == _SEND_ROUTE:
             details["headers"] = headers
-        text = rules.canonical_json(details)
-        if len(text.encode()) > self._limits.approval_bytes:
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            details = {"path": dict(request.path_params), "sha256": digest, "beginning": text[:_EXCERPT_LENGTH]}
+        canonical = rules.canonical_json(details)
+        if len(canonical.encode()) > self._limits.approval_bytes:
+            digest = hashlib.sha256(canonical.encode()).hexdigest()
+            details = {"path": dict(request.path_params), "sha256": digest, "beginning": canonical[:_EXCERPT_LENGTH]}
         return details, body
 
 
 def tools_of_route(route: Route) -> tuple[str, ...]:
-    """The tools whose calls take a route, in the order of the registry."""
+    """Return the tools whose calls use a route, in the order of the registry."""
     return _TOOLS_OF.get(_route_key(route), ())
 
 
@@ -295,14 +319,14 @@ def _has_reply_handle(fields: Any) -> bool:
 
 
 def _is_delegation(request: Request, body: Any) -> bool:
-    """Whether the handler of a call begins a delegation under the key of that call."""
+    """Return whether the handler of a call begins a delegation under the key of that call."""
     if _route_key(request.route) != _SEND_ROUTE:
         return _route_key(request.route) == _DELEGATE_ROUTE
     return is_delegation_request(_metadata_of(body), request.header(EXTENSIONS_HEADER))
 
 
 def _message_of(body: Any) -> dict[str, Any]:
-    """The message in a body of A2A, whatever else that may be."""
+    """Return the message in an A2A body, or an empty object if there is none."""
     params = body.get("params") if isinstance(body, dict) else None
     message = params.get("message") if isinstance(params, dict) else None
     return message if isinstance(message, dict) else {}
@@ -314,24 +338,26 @@ def _metadata_of(body: Any) -> dict[str, Any]:
 
 
 def _idempotency_name(request: Request, body: Any, limits: Limits) -> tuple[str, str | None]:
-    """What the handler of a call tells its repetitions by, so that it does nothing by them, and of which kind that is;
-    None: it does not. Raises InvalidField."""
-    route_key, own = _route_key(request.route), body if isinstance(body, dict) else {}
-    if (single_use := _single_use_name(request, own)) is not None:
+    """Return the name by which the handler recognizes a repetition, and its kind; the name is None if it does not.
+
+    Raises InvalidField.
+    """
+    route_key, fields = _route_key(request.route), body if isinstance(body, dict) else {}
+    if (single_use := _single_use_name(request, fields)) is not None:
         return single_use[0], _text_or_none(single_use[1])
     if route_key not in _IDEMPOTENT_ROUTES:
         return "", None
     if (key := idempotency_key_of(request, limits)) is not None:
         return "key", _text_or_none(key)
     if route_key == _DELEGATE_ROUTE:
-        return "key", _text_or_none(own.get("idempotency_key"))
+        return "key", _text_or_none(fields.get("idempotency_key"))
     return "message", _text_or_none(_message_of(body).get("messageId")) if route_key == _SEND_ROUTE and _is_unversioned(
         request
     ) else None
 
 
 def _single_use_name(request: Request, body: dict[str, Any]) -> tuple[str, Any] | None:
-    """What a call does once only, whatever key it has: the answer by a handle, the end of work, a call of a thread."""
+    """Return what a call does only once, whatever its key: a reply by a handle, the end of work, a call of a thread."""
     route_key = _route_key(request.route)
     if route_key in _HANDLE_ROUTES and not body.get("progress"):
         return "handle", body.get("handle")
@@ -345,7 +371,7 @@ def _text_or_none(name: Any) -> str | None:
 
 
 def _approval_key(kind: str, name: str | None) -> str | None:
-    """A name among the keys of approvals: of one length, and none that a client could give its request."""
+    """Return a name as a key of approvals: of one length, and none that a client could choose for a request."""
     return None if name is None else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()}"
 
 
@@ -354,7 +380,7 @@ def _is_unversioned(request: Request) -> bool:
 
 
 def _stable_body(body: Any) -> Any:
-    """A body without what its client makes anew each time."""
+    """Return a body without what its client generates for each call."""
     if not isinstance(body, dict):
         return body
     dropped = _VOLATILE_FIELDS | ({"id"} if "jsonrpc" in body else set())

@@ -1,7 +1,4 @@
-"""What needs leave, or is decided alone, as people write it: cleaned as it is compared, or refused.
-
-Above: the edge of approvals. Below: rules of approvals.
-"""
+"""Validates the approval rules and standing authority that people submit, and normalizes them for comparison."""
 
 from molecule_core.approvals import rules
 from molecule_core.common.errors import InvalidField
@@ -11,7 +8,7 @@ from molecule_core.wire.schemas.approvals import ApprovalAuthority, ApprovalRule
 
 
 def clean_rules(submitted: ApprovalRuleSet, limits: Limits) -> list[ApprovalRule]:
-    """Rules without the blanks around what they say. Raises InvalidField."""
+    """Return rules with surrounding blanks removed. Raises InvalidField."""
     _check_count(submitted.rules, limits)
     return [
         ApprovalRule(
@@ -25,8 +22,7 @@ def clean_rules(submitted: ApprovalRuleSet, limits: Limits) -> list[ApprovalRule
 
 
 def clean_grants(submitted: ApprovalAuthority, limits: Limits) -> list[AuthorityGrant]:
-    """Grants without the blanks around their patterns, their times spelled as the rules compare them. Raises
-    InvalidField."""
+    """Return grants with surrounding blanks removed and times normalized. Raises InvalidField."""
     _check_count(submitted.grants, limits)
     return [
         AuthorityGrant(
@@ -45,7 +41,7 @@ def _check_count(submitted: list[ApprovalRule] | list[AuthorityGrant], limits: L
 
 
 def _clean_pattern(text: str, limits: Limits) -> str:
-    """A pattern as it is compared: the name of an action has no blanks around it, so one with them would fit none."""
+    """Return a pattern without surrounding blanks: names of actions have none, so it could match nothing."""
     pattern = _clean_text(text, "action", limits)
     if not pattern:
         raise InvalidField(reason="action is empty; say which actions are meant (* is any text)")

@@ -1,6 +1,6 @@
-"""A2A `message/send` as a way to delegate: only if the message says so itself.
+"""Delegates tasks that arrive as A2A `message/send`, if the message itself requests it.
 
-Above: `api/messages/send.py`, which reads the request. Below: the writer and the reader of delegations.
+Called by `api/messages/send.py`, which parses the request; calls the writer and reader of delegations.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from molecule_core.messages.rules import named_message_id, ttl_of
 from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION, task_response
 
 EXTENSIONS_HEADER = b"x-a2a-extensions"
-"""The header in which a request names the extensions that it means."""
+"""The header in which a request names its A2A extensions."""
 _INBOX = "inbox"
 _DELEGATION_KEY = "delegation"
 _MAX_ACTION_LENGTH = 200
 
 
 def is_delegation_request(metadata: dict[str, Any], extensions: str | None) -> bool:
-    """Whether a message is meant as a delegation: by its metadata, or by the extensions that its request names."""
+    """Return whether a message requests a delegation, by its metadata or by the extensions of its request."""
     if metadata.get(_DELEGATION_KEY) is True:
         return True
     return extensions is not None and DELEGATION_EXTENSION in (each.strip() for each in extensions.split(","))
 
 
 class A2ADelegation:
-    """Delegates what came as a message."""
+    """Delegations by A2A messages."""
 
     def __init__(self, wait_services: DelegationWaitDeps, approvals: ApprovalReader, *, limits: Limits) -> None:
         self._writer, self._reader, _ = wait_services
@@ -46,8 +46,10 @@ class A2ADelegation:
     async def send_delegation(
         self, request: Request, draft: MessageDraft, *, version: str | None, wait_seconds: int
     ) -> Response:
-        """Begins it, waits so many seconds for its end, or until it needs an approval, and answers with an A2A task of
-        the same id."""
+        """Begin a delegation, and return an A2A task of the same id.
+
+        Waits `wait_seconds` for its end, or until it needs an approval.
+        """
         receipt = await self._delegation_wait.begin(
             self._writer.begin(self._delegation_request(request, draft, wait_seconds))
         )
@@ -64,7 +66,7 @@ class A2ADelegation:
     async def _wait_for_result(
         self, request: Request, row: Delegation, wait_seconds: int, held_until: int
     ) -> ClaimedResult:
-        """What it has come to in that time, or as soon as its work waits for an approval: nobody knows how long."""
+        """Wait for the result, or until the work needs an approval, since how long a decision takes is unknown."""
         result_task = asyncio.ensure_future(
             self._delegation_wait.wait_for_result(request, row, wait_seconds, held_until)
         )
@@ -85,7 +87,7 @@ class A2ADelegation:
         source_id = draft.sender.workspace_id
         if source_id is None:
             raise InvalidMessage(reason="a delegation is given by a workspace; a person writes a message")
-        # What asks for a delegation is said by its kind then; its target reads the same whichever way it came.
+        # The message's kind replaces this flag, so that the target reads the same whichever way the task came.
         # control: server-words-removed
         metadata = {name: value for name, value in draft.message["metadata"].items() if name != _DELEGATION_KEY}
         return DelegationRequest(
@@ -107,8 +109,11 @@ class A2ADelegation:
     def _a2a_task(
         self, outcome: ClaimedResult, receipt: BeginResult, pending_approval: Approval | None
     ) -> dict[str, Any]:
-        """The task as A2A knows it. `needs`: the approval for which its work waits. Its result comes once, here or with
-        the message in the inbox; who asks again for what has ended reads it here too."""
+        """Build the A2A task.
+
+        `pending_approval`: the approval that its work waits for. The result is returned once, here or by the message in
+        the inbox; a repeated request for an ended delegation returns it too.
+        """
         row = outcome.row
         status: dict[str, Any] = {
             "state": rules.a2a_state(row, needs_approval=pending_approval is not None),
@@ -144,7 +149,7 @@ class A2ADelegation:
 
 
 def _waiting_text(pending_approval: Approval) -> str:
-    """What a task waits for, in words. What its worker wrote is named as such."""
+    """Describe the approval that a task waits for, with the worker's own words marked as such."""
     holder = pending_approval.holder_name or "a person"
     action = truncate_line(pending_approval.action, _MAX_ACTION_LENGTH)
     return f"This task waits until {holder} has decided on approval {pending_approval.id}, which its worker has asked for: {action}"

@@ -1,7 +1,4 @@
-"""Which delegations a caller may see.
-
-Above: the edges of delegations. Below: their reader.
-"""
+"""Access control of delegations."""
 
 from collections.abc import Callable
 
@@ -13,17 +10,17 @@ from molecule_core.delegations.reader import DelegationReader
 
 
 class DelegationAccess:
-    """Finds delegations for callers. What one may not see and what is not there are the same to it: NotFound."""
+    """Lookup of delegations. Raises NotFound both for missing delegations and for those the caller may not see."""
 
     def __init__(self, reader: DelegationReader) -> None:
         self._reader = reader
 
-    async def find_given(self, request: Request) -> Delegation:
-        """A delegation that the workspace of the path has given. Raises NotFound."""
+    async def find_sent(self, request: Request) -> Delegation:
+        """Return a delegation that the workspace of the path sent. Raises NotFound."""
         return await self._find_if(request, lambda row: row.source_id == request.workspace.id)
 
     async def find_as_party(self, request: Request) -> Delegation:
-        """A delegation that the workspace of the path has given, or was given. Raises NotFound."""
+        """Return a delegation that the workspace of the path sent or received. Raises NotFound."""
         return await self._find_if(request, lambda row: request.workspace.id in (row.source_id, row.target_id))
 
     async def _find_if(self, request: Request, predicate: Callable[[Delegation], bool]) -> Delegation:
@@ -33,8 +30,10 @@ class DelegationAccess:
         return row
 
     async def find_visible(self, request: Request) -> Delegation:
-        """A delegation that the caller may see: a workspace those that it gave or was given, and all below those; a
-        person those of the organisation. Raises NotFound."""
+        """Return a delegation that the caller may see. Raises NotFound.
+
+        A workspace sees those it sent or received, and all below them; a person those of the organisation.
+        """
         caller: Caller = request.caller
         if caller.kind is CredentialKind.ADMIN:
             return await self._reader.get_in_any_org(delegation_id_of(request))
@@ -44,7 +43,7 @@ class DelegationAccess:
         return row
 
     async def _is_involved(self, workspace_id: str, row: Delegation) -> bool:
-        """Whether it is a party of a delegation, or of one above it."""
+        """Return whether a workspace is a party of a delegation, or of one above it."""
         if workspace_id in (row.source_id, row.target_id) or row.parent_id is None:
             return workspace_id in (row.source_id, row.target_id)  # control: delegation-seen-by-both
         ancestors = {each.id: each for each in await self._reader.load_tree(row.org_id, row.root_id)}
@@ -57,5 +56,5 @@ class DelegationAccess:
 
 
 def delegation_id_of(request: Request) -> str:
-    """The delegation that the path names. Raises NotFound."""
+    """Return the delegation id of the path. Raises NotFound."""
     return request.path_param("delegation_id", "delegation")

@@ -1,4 +1,4 @@
-"""Delegations over REST: to give work, to look how it stands, to wait for what becomes of it."""
+"""Routes of delegations: begin, wait, cancel, retry, list and read."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -64,9 +64,11 @@ WaitSeconds = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
 class DelegateBody(Struct):
-    """A task for another workspace. `wait`: so many seconds the request waits for its end. `idempotency_key`: the same
-    one again gets the same delegation; the header Idempotency-Key says the same. `in_reply_to`: the message that the
-    caller is at work on."""
+    """A task for another workspace.
+
+    `wait`: seconds to wait for its end. `idempotency_key`: the same key returns the same delegation, as does the header
+    Idempotency-Key. `in_reply_to`: the message that the caller is working on.
+    """
 
     target_id: str
     task: str
@@ -79,19 +81,19 @@ class DelegateBody(Struct):
 
 
 class WaitDelegationBody(Struct):
-    """So many seconds the request waits until the delegation stands otherwise."""
+    """Seconds to wait until the status of the delegation changes."""
 
     wait: WaitSeconds = 0
 
 
 class CancelDelegationBody(Struct):
-    """Why a delegation is not wanted any more."""
+    """Why a delegation is cancelled."""
 
     reason: str = ""
 
 
 class DelegationRoutes:
-    """The routes of delegations."""
+    """Routes of delegations."""
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class DelegationRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one, every = "/workspaces/{id}", "/workspaces/{id}/delegations"
         own_agent, viewer = (
             AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN),
@@ -242,15 +244,18 @@ class DelegationRoutes:
             ),
         ]
 
-    # -- giving work ---------------------------------------------------------------------------------------------------
+    # -- begin and change ----------------------------------------------------------------------------------------------
 
     async def begin_delegation(self, request: Request) -> Response:
-        """Begins a delegation. What the same workspace has given the same target already, under the same key or in the
-        same words while that is open, is the answer instead, with `idempotent_hit`. The result is a message in the
-        inbox of who delegated; `wait` waits until it is there."""
+        """Begin a delegation.
+
+        If the workspace delegated to the same target before under the same key, or the same task is still open, that
+        delegation is returned, with `idempotent_hit`. The result arrives as a message in the inbox; `wait` waits for
+        it.
+        """
         body = request.parse_body(DelegateBody)
         delegation_request = self._delegation_request(request, body)
-        if self._org.workspace(body.target_id) is None:  # another process may just have made it
+        if self._org.workspace(body.target_id) is None:  # another process may just have created it
             await self._catch_up()
         receipt = await self._delegation_wait.begin(self._writer.begin(delegation_request))
         self._message_meter.accepted += not receipt.is_duplicate
@@ -290,32 +295,35 @@ class DelegationRoutes:
         return min(seconds, self._limits.patience_most_seconds)
 
     async def wait_for_delegation(self, request: Request) -> Response:
-        """How a delegation of one's own stands, as soon as it stands otherwise than now."""
+        """Wait until the status of a sent delegation changes, and return it."""
         seconds = self._capped_wait(request.parse_body(WaitDelegationBody).wait)
-        row = await self._access.find_given(request)
+        row = await self._access.find_sent(request)
         outcome = ClaimedResult(row, "", "")
         if seconds:
             outcome = await self._delegation_wait.wait_for_result(request, row, seconds, for_end=False)
         return await self._receipt_response(outcome, is_hit=False, is_new=False, status=200)
 
     async def cancel_delegation(self, request: Request) -> Response:
-        """Ends a delegation of this workspace; who works on it is told. One that has ended stays as it is."""
+        """Cancel a sent delegation and notify its worker. An ended one is returned unchanged."""
         reason = single_line(request.parse_body(CancelDelegationBody).reason, self._limits.short_text_length)
-        row = await self._writer.cancel(await self._access.find_given(request), sender_of(request.caller), reason)
+        row = await self._writer.cancel(await self._access.find_sent(request), sender_of(request.caller), reason)
         (item,) = await self._reader.to_items([row])
         return json_response(item)
 
     async def retry_delegation(self, request: Request) -> Response:
-        """What has ended is begun once more, with the same task, target and time."""
-        receipt = await self._writer.retry(await self._access.find_given(request), sender_of(request.caller))
+        """Begin an ended delegation again, with the same task, target and time limit."""
+        receipt = await self._writer.retry(await self._access.find_sent(request), sender_of(request.caller))
         outcome = ClaimedResult(receipt.row, "", "")
         return await self._receipt_response(
             outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202
         )
 
     async def _receipt_response(self, outcome: ClaimedResult, *, is_hit: bool, is_new: bool, status: int) -> Response:
-        """The receipt. The text of a result comes once, here or with the message in the inbox; who asks again for what
-        has ended reads it here too."""
+        """Build the receipt.
+
+        The text of the result is returned once, here or by the message in the inbox; a repeated request for an ended
+        delegation returns it too.
+        """
         row, completed = outcome.row, outcome.row.reason is None
         receipt_body = DelegateResponse(
             delegation_id=row.id,
@@ -335,12 +343,15 @@ class DelegationRoutes:
         )
         return json_response(receipt_body, status)
 
-    # -- how it stands -------------------------------------------------------------------------------------------------
+    # -- read ----------------------------------------------------------------------------------------------------------
 
     async def list_delegations(self, request: Request) -> Response:
-        """Newest first: what the workspace delegated (`direction` out, if left out), was given (in), or both. `state`
-        is a status, or open; `before` (a delegation_id) pages back. Results are whole: a page ends early where they
-        fill it (`page_bytes`), and only an empty one is behind the last."""
+        """List delegations of a workspace, newest first.
+
+        `direction`: out (default, sent), in (received) or both; `state`: a status, or open; `before` (a delegation_id)
+        pages back. Results are complete: a page ends early where they fill it (`page_bytes`), and only an empty page is
+        past the last one.
+        """
         query, own = request.query_params(), request.workspace
         direction = read_text_param(query, "direction") or _DIRECTIONS[0]
         if direction not in _DIRECTIONS:
@@ -361,16 +372,21 @@ class DelegationRoutes:
         return json_response(await self._reader.to_items(rows))
 
     async def get_timeline(self, request: Request) -> Response:
-        """What the workspace and its users said and what it delegated, in the order of its log, oldest first; `before`
-        (a `seq`) pages back. A page ends early where its lines fill it (`page_bytes`)."""
+        """List messages and sent delegations of a workspace in the order of its log, oldest first.
+
+        `before` (a `seq`) pages back. A page ends early where its entries fill it (`page_bytes`).
+        """
         query = request.query_params()
         before = read_int_param(query, "before", minimum=1)
         return json_response(await self._timeline_view.read_page(request.workspace.id, before, self._page_size(query)))
 
     async def list_org_delegations(self, request: Request) -> Response:
-        """Newest first; `state` is a status, or open; of one `workspace_id` on either side, or of all; `before` (a
-        delegation_id) pages back. `result` is null, `response_preview` its beginning; a page may end early
-        (`page_bytes`). `open` and `stuck` count all of the organisation."""
+        """List delegations of an organisation, newest first.
+
+        `state`: a status, or open; `workspace_id`: sent or received by this workspace; `before` (a delegation_id) pages
+        back. `result` is null, `response_preview` its beginning; a page may end early (`page_bytes`). `open` and
+        `stuck` count the whole organisation.
+        """
         query, org_id = request.query_params(), request.path_params["org_id"]
         before = await self._cursor_delegation(org_id, query)
         workspace_id = read_text_param(query, "workspace_id")
@@ -379,9 +395,11 @@ class DelegationRoutes:
         return json_response(DelegationPage(await self._reader.to_previews(rows), open_count, stuck))
 
     async def list_all_delegations(self, request: Request) -> Response:
-        """Newest first, of all organisations or of one `org_id`; `state` is a status, or open; `before` (a
-        delegation_id) pages back. `result` is null, `response_preview` its beginning; a page may end early
-        (`page_bytes`)."""
+        """List delegations of all organisations, or of one `org_id`, newest first.
+
+        `state`: a status, or open; `before` (a delegation_id) pages back. `result` is null, `response_preview` its
+        beginning; a page may end early (`page_bytes`).
+        """
         query = request.query_params()
         cursor, org_id = read_text_param(query, "before"), read_text_param(query, "org_id")
         if org_id is not None:
@@ -392,7 +410,7 @@ class DelegationRoutes:
         return json_response(await self._reader.to_previews(rows))
 
     async def get_stats(self, request: Request) -> Response:
-        """How many delegations stand how, of all organisations or of one `org_id`."""
+        """Count delegations by status, of all organisations or of one `org_id`."""
         return json_response(await self._reader.stats(read_text_param(request.query_params(), "org_id")))
 
     async def _cursor_delegation(self, org_id: str, query: dict[str, str]) -> Delegation | None:
@@ -404,8 +422,10 @@ class DelegationRoutes:
         return read_int_param(query, "limit", minimum=1, maximum=maximum) or min(_DEFAULT_PAGE, maximum)
 
     async def get_delegation(self, request: Request) -> Response:
-        """One delegation with all that happened to it, and the tree below it. A workspace reads those that it gave or
-        was given, and all below those."""
+        """Return a delegation with its history and the tree below it.
+
+        A workspace may read those it sent or received, and all below them.
+        """
         row = await self._access.find_visible(request)
         (item,) = await self._reader.to_items([row])
         timeline = await self._reader.timeline(row.org_id, row.id)

@@ -1,6 +1,6 @@
-"""Reports of progress, as often as agents like, and written no oftener than anybody looks.
+"""Limits how often progress is written, while agents may report it as often as they like.
 
-Above: `api/delegations/reporting.py`. Below: the writer of delegations.
+Called by `api/delegations/reporting.py`; calls the writer of delegations.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from molecule_core.delegations.model import Delegation, ProgressReport
 from molecule_core.messages.model import Sender
 
 ProgressWriter = Callable[[Delegation, Sender, ProgressReport], Awaitable[Delegation]]
-# Between two writes of one delegation. Channels tell progress no oftener.
+# 0.25 s between two writes of one delegation: live channels send progress no more often.
 _MIN_INTERVAL_SECONDS = 0.25
 _log = logging.getLogger("molecule.delegations")
 
@@ -26,7 +26,7 @@ class _PendingReport(NamedTuple):
 
 
 class _WriteWindow:
-    """The time behind a write, in which another one waits: what was said last in it, and who writes that."""
+    """Interval after a write, with the newest report made during it and the task that writes that report."""
 
     def __init__(self) -> None:
         self.newest: _PendingReport | None = None
@@ -34,8 +34,10 @@ class _WriteWindow:
 
 
 class ProgressThrottle:
-    """Writes the newest report of each delegation, at most four a second. What is kept back is in memory alone: it is
-    lost with the process, as progress may be."""
+    """Writer of the newest report of each delegation, at most four per second.
+
+    Pending reports are only in memory: they are lost with the process, as progress may be.
+    """
 
     def __init__(self, write: ProgressWriter, *, clock: Clock) -> None:
         self._write = write
@@ -44,8 +46,7 @@ class ProgressThrottle:
         self._closing = asyncio.Event()
 
     async def report(self, row: Delegation, by: Sender, progress: ProgressReport) -> Delegation:
-        """Takes a report of who works on it: written when this returns, or soon if another one just was. Raises as the
-        writer does."""
+        """Write a worker's report, now or soon if another was just written. Raises what the writer raises."""
         window = self._windows.get(row.key)
         if window is not None:
             window.newest = _PendingReport(row, by, progress)
@@ -57,7 +58,7 @@ class ProgressThrottle:
             window.task = asyncio.create_task(self._flush_window(row.key, window))
 
     async def _flush_window(self, key: str, window: _WriteWindow) -> None:
-        """Writes what was said last within each pause, until nothing was."""
+        """Write the newest report after each interval, until there is none."""
         while True:
             await self._clock.wait(self._closing.wait(), _MIN_INTERVAL_SECONDS)
             pending, window.newest = window.newest, None
@@ -68,15 +69,15 @@ class ProgressThrottle:
                 await self._write(*pending)
             except MoleculeError as error:
                 _log.warning("progress of delegation %s was not kept: %s", pending.row.id, error)
-            except Exception:  # a mistake of ours costs one report, and not all that follow it
+            except Exception:  # a bug costs one report, not all that follow it
                 _log.exception("progress of delegation %s was not kept", pending.row.id)
 
-    def open_windows(self) -> int:
-        """Delegations of which something was just written."""
+    def count_open_windows(self) -> int:
+        """Return the number of delegations that were just written."""
         return len(self._windows)
 
     async def close(self) -> None:
-        """Writes what is kept back."""
+        """Write all pending reports."""
         self._closing.set()
         while tasks := [window.task for window in self._windows.values() if window.task is not None]:
             await asyncio.gather(*tasks)

@@ -1,7 +1,4 @@
-"""What the two sides of a delegation say of it by themselves: that there is one, how far it is, how it has ended.
-
-Above: the table of routes. Below: the writer and the reader of delegations.
-"""
+"""Routes by which both sides of a delegation report on it: that it exists, its progress, and its end."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Literal
@@ -40,7 +37,7 @@ _MAX_TOOLS, _MAX_TOOL_LENGTH = 20, 100
 
 
 class RecordDelegationBody(Struct):
-    """Work that went to another workspace by a way of the caller's own, under the caller's own id."""
+    """A task that was delegated outside the server, under the caller's own id."""
 
     target_id: str
     task: str
@@ -48,7 +45,7 @@ class RecordDelegationBody(Struct):
 
 
 class UpdateDelegationBody(Struct):
-    """How work has ended. `result` is the whole answer; older agents send no more of it than `response_preview`."""
+    """How work has ended. `result` is the whole answer; older agents send only `response_preview`."""
 
     status: Literal["completed", "failed"]
     error: str | None = None
@@ -57,7 +54,7 @@ class UpdateDelegationBody(Struct):
 
 
 class ReportProgressBody(Struct):
-    """How far work is, in the words of who does it."""
+    """Progress of work, in the worker's own words."""
 
     current_step: str = ""
     tools_used: Annotated[list[Annotated[str, Meta(max_length=_MAX_TOOL_LENGTH)]], Meta(max_length=_MAX_TOOLS)] = []
@@ -66,7 +63,7 @@ class ReportProgressBody(Struct):
 
 
 class ReportingRoutes:
-    """The routes by which the sides of a delegation speak of it."""
+    """Routes of reports about delegations."""
 
     def __init__(
         self,
@@ -86,7 +83,7 @@ class ReportingRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         every, own = "/workspaces/{id}/delegations", AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
         record, update = f"{every}/record", f"{every}/{{delegation_id}}/update"
         status, by_id = f"{every}/{{delegation_id}}/status", "/delegations/{delegation_id}/status"
@@ -133,14 +130,16 @@ class ReportingRoutes:
         ]
 
     async def record_delegation(self, request: Request) -> Response:
-        """Notes work that the workspace gave another one by a way of its own: nobody is sent anything, and the
-        workspace says itself how it ends. The same again is the first one."""
+        """Record a task that the workspace delegated outside the server.
+
+        No message is sent, and the workspace itself reports the end. The same id again returns the first record.
+        """
         report = request.parse_body(RecordDelegationBody)
         limit = self._limits.id_length
         if not is_valid_client_id(report.delegation_id, limit):
             raise InvalidField(reason=f"delegation_id must be 1 to {limit} characters of {ID_ALPHABET}")
-        message_parts(report.task, [], self._limits)  # a task like any other
-        if self._org.workspace(report.target_id) is None:  # another process may just have made it
+        message_parts(report.task, [], self._limits)  # the same limits as for any task
+        if self._org.workspace(report.target_id) is None:  # another process may just have created it
             await self._catch_up()
         receipt = await self._writer.record(
             request.workspace.id, report.delegation_id, report.target_id, report.task, sender_of(request.caller)
@@ -148,13 +147,15 @@ class ReportingRoutes:
         return json_response(RecordDelegationResponse(receipt.row.id, _RECORDED, receipt.is_duplicate), 202)
 
     async def update_delegation(self, request: Request) -> Response:
-        """Ends a delegation: one that the workspace was given, or one that it recorded itself. What has ended stays as
-        it is, and the rest is noted as late."""
+        """End a delegation that the workspace received or recorded itself.
+
+        An ended delegation is returned unchanged, and the report is stored as late.
+        """
         report = request.parse_body(UpdateDelegationBody)
         row = await self._access.find_as_party(request)
         text = report.result or report.response_preview or ""
         if report.status == _COMPLETED and not row.recorded:
-            message_parts(text, [], self._limits)  # green means evidence: there is an answer
+            message_parts(text, [], self._limits)  # `completed` requires an answer as evidence
         elif len(text.encode()) > self._limits.text_bytes:
             raise InvalidMessage(reason=f"the text is longer than {self._limits.text_bytes} bytes; shorten it")
         error = self._clean_line(report.error or "")
@@ -162,14 +163,18 @@ class ReportingRoutes:
         return json_response(UpdateDelegationResponse(current.id, current.status.value))
 
     async def report_as_workspace(self, request: Request) -> Response:
-        """How far the work on a delegation is that this workspace was given. The newest report is shown with it; none
-        changes how it stands."""
+        """Report progress of a delegation that the workspace received.
+
+        The newest report is shown with the delegation; the status does not change.
+        """
         report = self._parse_progress(request)
         return await self._report_response(request, await self._access.find_as_party(request), report)
 
     async def report_progress(self, request: Request) -> Response:
-        """How far the work on a delegation is, said by whoever works on it. The newest report is shown with it; none
-        changes how it stands."""
+        """Report progress of a delegation as its worker.
+
+        The newest report is shown with the delegation; the status does not change.
+        """
         report = self._parse_progress(request)
         return await self._report_response(request, await self._access.find_visible(request), report)
 

@@ -1,5 +1,7 @@
-"""Pages for agents, under the `docs_url` of their instructions: public, since whoever asks is a model that was given a
-link, and nothing in them is anybody's secret. Markdown, never HTML."""
+"""Pages for agents, linked by the `docs_url` of their instructions. Markdown, never HTML.
+
+Public: the reader is a model that follows a link without a credential, and the pages contain no secrets.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,13 +13,13 @@ _MARKDOWN = "text/markdown"
 
 
 class AgentDocsRoutes:
-    """The routes of the pages."""
+    """Routes of the pages for agents."""
 
     def __init__(self, *, public_url: str) -> None:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         return [
             self._page_route(agent_docs.INDEX_PATH, agent_docs.render_index, "What agents can read here"),
             self._page_route(agent_docs.REPLIES_PATH, agent_docs.render_replies, "How an agent answers a message"),
@@ -32,7 +34,7 @@ class AgentDocsRoutes:
             return text(self._public_url).encode()
 
         def answer(_request: Request) -> Response:
-            """A page in Markdown, for agents: no HTML, no credential."""
+            """Return a page in Markdown, for agents. No HTML, no credential."""
             return Response(body(), content_type=f"{_MARKDOWN}; charset=utf-8".encode())
 
         return answer

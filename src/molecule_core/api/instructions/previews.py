@@ -1,4 +1,4 @@
-"""What an agent would be told: with a message that might come, and with those that came last."""
+"""Renders previews of instructions: for an example message, or for the latest stored messages."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
@@ -47,8 +47,11 @@ _MAX_MESSAGES = 50
 
 
 class TemplateSelectionBody(Struct, forbid_unknown_fields=True):
-    """Which template: one that is saved (`template_id`, in a `version` or the one in force), or one that is being
-    written (`inline_template` or `parts`); without any, the workspace's. `extends` as in a saved one."""
+    """The template to render.
+
+    A saved one (`template_id`, with a `version` or the active one) or an unsaved one (`inline_template` or `parts`);
+    without any, the workspace's. `extends` as in a saved template.
+    """
 
     workspace_id: str | None = None
     template_id: str | None = None
@@ -60,8 +63,11 @@ class TemplateSelectionBody(Struct, forbid_unknown_fields=True):
 
 
 class TrialPreviewBody(TemplateSelectionBody, forbid_unknown_fields=True, kw_only=True):
-    """For which message. Without a workspace: an agent of this runtime that has all tools. `several`: its process sits
-    in more workspaces."""
+    """The example message to render a template for.
+
+    Without a workspace: for an agent of this runtime that has all tools. `several`: its process
+    serves several workspaces.
+    """
 
     kind: PreviewKind = "canvas_user"
     intent: Literal["request", "inform", "ack"] | None = None
@@ -72,13 +78,13 @@ class TrialPreviewBody(TemplateSelectionBody, forbid_unknown_fields=True, kw_onl
 
 
 class HistoryPreviewBody(TemplateSelectionBody, forbid_unknown_fields=True, kw_only=True):
-    """For how many of the workspace's last messages."""
+    """How many of the workspace's latest messages to render a template for."""
 
     last: Annotated[int, Meta(ge=1, le=_MAX_MESSAGES)] = 10
 
 
 class _ResolvedTemplate(Struct, frozen=True):
-    """Who speaks with which version, and what its author may not have meant."""
+    """A renderer, the version that it is to render, and warnings for the template's author."""
 
     renderer: Renderer
     version_ref: TemplateVersionRef
@@ -86,7 +92,7 @@ class _ResolvedTemplate(Struct, frozen=True):
 
 
 class PreviewRenderer:
-    """Renders what nobody is told."""
+    """Renderer of previews. Nothing is delivered."""
 
     def __init__(
         self,
@@ -95,7 +101,7 @@ class PreviewRenderer:
         messages: MessageReader,
         catch_up: Callable[[], Awaitable[None]],
     ) -> None:
-        """`catch_up`: brings memory up to date with what other processes have saved a moment ago."""
+        """Initialize the renderer. `catch_up`: updates caches with what other processes saved a moment ago."""
         self._renderer = layer.renderer
         self._reader = layer.reader
         self._writer = layer.writer
@@ -105,7 +111,7 @@ class PreviewRenderer:
         self._catch_up = catch_up
 
     async def preview_trial(self, request: Request) -> Response:
-        """`text` is byte for byte what an agent would get."""
+        """Render a template for an example message. `text` is byte for byte what an agent would receive."""
         body = request.parse_body(TrialPreviewBody)
         await self._catch_up()
         profile = self._agent_profile(request.path_params["org_id"], body.workspace_id, body.runtime)
@@ -138,7 +144,7 @@ class PreviewRenderer:
         )
 
     async def preview_history(self, request: Request) -> Response:
-        """Nothing of it is told or kept."""
+        """Render a template for the latest messages. Nothing is delivered or stored."""
         body = request.parse_body(HistoryPreviewBody)
         if body.workspace_id is None:
             raise InvalidField(reason="workspace_id is missing: whose last messages?")
@@ -177,7 +183,7 @@ class PreviewRenderer:
             tokens=0 if rendered is None else rendered.tokens,
         )
 
-    # -- who, and with what --------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     def _workspace_in_org(self, org_id: str, workspace_id: str) -> Workspace:
         found = self._org.workspace(workspace_id)
@@ -191,7 +197,7 @@ class PreviewRenderer:
         return AgentProfile(EXAMPLE_MESSAGE.workspace_id, org_id, runtime, None, rules.KNOWN_TOOLS, has_tool_list=True)
 
     def _resolve_template(self, profile: AgentProfile, body: TemplateSelectionBody) -> _ResolvedTemplate:
-        """Raises NotOneTemplate, NotFound, InvalidTemplate, InvalidField."""
+        """Find the template to render. Raises AmbiguousTemplate, NotFound, InvalidTemplate, InvalidField."""
         inline = [each for each in (body.inline_template, body.parts) if each is not None]
         if len(inline) > 1 or (body.inline_template is not None and body.template_id is not None):
             raise AmbiguousTemplate
@@ -238,7 +244,7 @@ def _renderer_for(
 def _render_or_reject(
     resolved: _ResolvedTemplate, profile: AgentProfile, form: Verbosity, context: MessageContext
 ) -> RenderedText:
-    """Raises InvalidField."""
+    """Render a template for a message. Raises InvalidField if the text is too long."""
     rendered = resolved.renderer.render(profile, resolved.version_ref, form, context)
     if rendered is None:
         raise InvalidField(reason="this template says more about this message than instructions may hold")

@@ -1,4 +1,4 @@
-"""What became of messages by version of a template, and the share that a version on trial gets."""
+"""Routes of message outcomes by template version, and of canaries."""
 
 from typing import Annotated
 
@@ -22,37 +22,43 @@ from molecule_core.wire.schemas.template_metrics import TemplateMetrics, Templat
 
 
 class CanaryBody(Struct, forbid_unknown_fields=True):
-    """Which version gets how many of a hundred messages: 0 ends its trial, 100 puts it in force."""
+    """The share of messages that a version gets, in percent: 0 ends its trial, 100 activates it."""
 
     version: Annotated[int, Meta(ge=1, lt=1 << 31)]
     percent: Annotated[int, Meta(ge=0, le=FULL_SHARE)]
 
 
 class TemplateMetricsRoutes:
-    """The routes of figures and canaries."""
+    """Routes of template metrics and canaries."""
 
     def __init__(self, canary_monitor: CanaryMonitor, canary_writer: CanaryWriter) -> None:
         self._canary_monitor = canary_monitor
         self._canary_writer = canary_writer
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         own = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
         one = "/orgs/{org_id}/instruction-templates/{template_id}"
-        what, share = "What became of messages, by version of a template", "Give a version a share of the messages"
+        metrics_summary, canary_summary = (
+            "What became of messages, by version of a template",
+            "Give a version a share of the messages",
+        )
         return [
-            Route("GET", f"{one}/figures", self.get_template_metrics, own, what, None, TemplateMetrics),
-            Route("POST", f"{one}/canary", self.set_canary, own, share, CanaryBody, TemplateRollout),
+            Route("GET", f"{one}/figures", self.get_template_metrics, own, metrics_summary, None, TemplateMetrics),
+            Route("POST", f"{one}/canary", self.set_canary, own, canary_summary, CanaryBody, TemplateRollout),
         ]
 
     async def get_template_metrics(self, request: Request) -> Response:
-        """Of the messages that are still kept, of each version the newest 10,000."""
+        """Return message outcomes by version, of the newest 10,000 stored messages of each."""
         return json_response(
             await self._canary_monitor.template_metrics(request.path_params["org_id"], _template_id(request))
         )
 
     async def set_canary(self, request: Request) -> Response:
-        """A canary that does worse is ended by itself. What is compared is counted from the last change on."""
+        """Give a version a share of the messages.
+
+        A canary that performs worse ends automatically. The comparison counts from the last change.
+        """
         body = request.parse_body(CanaryBody)
         by = f"{request.caller.kind.value}:{request.caller.id}"
         active = await self._canary_writer.set_share(

@@ -1,4 +1,4 @@
-"""Between templates as the slice has them and as clients read and write them."""
+"""Converts templates between their stored form and the API's."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from molecule_core.wire.schemas.templates import TemplateParts, TemplateVersion
 
 
 def to_version_view(template: Template) -> TemplateVersion:
-    """A version as owners see it."""
+    """Convert a version to the form that owners see."""
     return TemplateVersion(
         id=template.id,
         version=template.version,
@@ -23,5 +23,5 @@ def to_version_view(template: Template) -> TemplateVersion:
 
 
 def to_template_parts(body_parts: TemplateParts) -> TemplateContent:
-    """What somebody wrote."""
+    """Convert submitted parts to their stored form."""
     return msgspec.convert(msgspec.to_builtins(body_parts), TemplateContent)

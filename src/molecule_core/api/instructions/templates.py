@@ -1,4 +1,4 @@
-"""Templates of instructions: owners choose, write and try them."""
+"""Routes of instruction templates: owners choose, write and preview them."""
 
 from typing import Annotated, Any
 
@@ -38,13 +38,16 @@ from molecule_core.wire.schemas.templates import (
     WorkspaceTemplate,
 )
 
-# What stands where a template's id does, and so cannot be one.
+# These are path segments where a template's id would be, so they cannot be ids.
 _RESERVED_IDS = ("preview", "render")
 
 
 class SaveTemplateBody(Struct, forbid_unknown_fields=True):
-    """A new version. `extends` left out: as before; of a new template that of the workspace's runtime. `in_force`:
-    whether messages are told with it from now on."""
+    """A new version of a template.
+
+    `extends` left out: unchanged; of a new template, that of the workspace's runtime. `in_force`: whether messages use
+    it from now on.
+    """
 
     parts: TemplateParts
     runtime: str | None = None
@@ -54,20 +57,20 @@ class SaveTemplateBody(Struct, forbid_unknown_fields=True):
 
 
 class CreateTemplateBody(SaveTemplateBody, forbid_unknown_fields=True, kw_only=True):
-    """A new template, or a new version of one."""
+    """A new template, or a new version of an existing one."""
 
     id: str
 
 
 class RestoreVersionBody(Struct, forbid_unknown_fields=True):
-    """Which version is to be in force. `built_in`: whether Molecule's is meant, where yours has the same number."""
+    """The version to activate. `built_in`: whether Molecule's is meant, if the organisation's has the same number."""
 
     version: Annotated[int, Meta(ge=1, lt=1 << 53)]
     built_in: bool | None = None
 
 
 class InstructionRoutes:
-    """The routes of templates. All of them are for owners: a template speaks to agents in the server's name."""
+    """Routes of templates, all for owners: a template speaks to agents in the server's name."""
 
     def __init__(
         self, layer: InstructionServices, org: OrgReader, org_writer: OrgWriter, previews: PreviewRenderer
@@ -79,7 +82,7 @@ class InstructionRoutes:
         self._previews = previews
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         owner, workspace = (
             AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER),
             AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OWNER),
@@ -169,10 +172,13 @@ class InstructionRoutes:
             ),
         ]
 
-    # -- of one workspace ----------------------------------------------------------------------------------------------
+    # -- one workspace -------------------------------------------------------------------------------------------------
 
     async def assign_template(self, request: Request) -> Response:
-        """`inline_template` is a text beside what the runtime's template says, or an object of parts."""
+        """Choose the template of a workspace.
+
+        `inline_template` is a text in addition to the template of the runtime, or an object of parts.
+        """
         body, workspace = request.parse_body(TemplateChoiceBody), request.workspace
         if (body.template_id is None) == (body.inline_template is None):
             raise AmbiguousTemplate
@@ -186,11 +192,11 @@ class InstructionRoutes:
         return self._assigned_response(await self._set_template(workspace, chosen), warnings)
 
     async def get_assigned_template(self, request: Request) -> Response:
-        """What is in force, and whether it is the workspace's own choice."""
+        """Return the active template, and whether the workspace has chosen it."""
         return self._assigned_response(request.workspace, [])
 
     async def unassign_template(self, request: Request) -> Response:
-        """Its inline template, if it has one, is deleted."""
+        """Reset a workspace to the template of its runtime, and delete its inline template."""
         workspace = await self._set_template(request.workspace, None)
         own = self._reader.own_active_version(workspace.org_id, f"{rules.WORKSPACE_TEMPLATE_PREFIX}{workspace.id}")
         if own is not None and own.removed_at is None:
@@ -218,10 +224,10 @@ class InstructionRoutes:
         assignment = WorkspaceTemplate(workspace.id, chosen if own else None, to_version_view(found), inline, warnings)
         return json_response(assignment)
 
-    # -- of an organisation --------------------------------------------------------------------------------------------
+    # -- organisation --------------------------------------------------------------------------------------------------
 
     async def list_templates(self, request: Request) -> Response:
-        """In the order of their ids; those of single workspaces too."""
+        """List templates in the order of their ids, including those of single workspaces."""
         org_id = request.path_params["org_id"]
         rows = [
             self._template_row(template, active, org_id) for template, active in self._reader.active_templates(org_id)
@@ -229,12 +235,12 @@ class InstructionRoutes:
         return json_response(rows)
 
     async def create_template(self, request: Request) -> Response:
-        """An id that is there gets a new version."""
+        """Create a template, or a new version of an existing one."""
         body = request.parse_body(CreateTemplateBody)
         return await self._save_version(request, body.id, body, 201)
 
     async def save_template(self, request: Request) -> Response:
-        """Of a template that came with Molecule, the organisation has its own version from then on."""
+        """Save a new version. If the template is built in, the organisation has its own version from then on."""
         return await self._save_version(
             request, request.path_params["template_id"], request.parse_body(SaveTemplateBody), 200
         )
@@ -261,7 +267,7 @@ class InstructionRoutes:
         return json_response(SaveTemplateResponse(to_version_view(template), warnings), status)
 
     async def get_template(self, request: Request) -> Response:
-        """The version in force."""
+        """Return the active version of a template."""
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         template, active = self._active_template(org_id, template_id)
         chain, _ = rules.inheritance_chain(
@@ -273,7 +279,7 @@ class InstructionRoutes:
         return json_response(TemplateDetail(self._template_row(template, active, org_id), base))
 
     async def remove_template(self, request: Request) -> Response:
-        """Not while a workspace has chosen it or another template extends it."""
+        """Delete a template. Rejected while a workspace uses it or another template extends it."""
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         users = [each for each in self._org.workspaces(org_id) if each.instruction_template_id == template_id]
         await self._writer.remove_template(
@@ -282,13 +288,13 @@ class InstructionRoutes:
         return Response(b"", 204)
 
     async def list_versions(self, request: Request) -> Response:
-        """Newest first, those that came with Molecule too."""
+        """List versions, newest first, including built-in ones."""
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         self._active_template(org_id, template_id)
         return json_response([to_version_view(each) for each in self._reader.list_versions(org_id, template_id)])
 
     async def restore_version(self, request: Request) -> Response:
-        """The next message is told with it; a trial of another version ends."""
+        """Activate a version from the next message on, and end the trial of any other version."""
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         body = request.parse_body(RestoreVersionBody)
         await self._writer.restore_version(

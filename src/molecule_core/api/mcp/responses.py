@@ -112,7 +112,7 @@ class ServerStreamConnection(SseResponse):
         self._close_gracefully()
 
 
-class Monitored(AuthorizedChannel, Protocol):
+class MonitoredResponse(AuthorizedChannel, Protocol):
     """Open response or stream that is checked periodically."""
 
     def check(self) -> str | None:
@@ -129,23 +129,23 @@ class OpenResponses:
         self._clock = clock
         self._limits = limits
         self._has_lost_access = has_lost_access
-        self._all: set[Monitored] = set()
+        self._all: set[MonitoredResponse] = set()
         self._monitor_task: asyncio.Task[None] | None = None
         self.disconnects = Counter({ENDED: 0, SLOW: 0, REPLACED: 0})
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def __contains__(self, response: Monitored) -> bool:
+    def __contains__(self, response: MonitoredResponse) -> bool:
         return response in self._all
 
-    def add(self, response: Monitored) -> None:
+    def add(self, response: MonitoredResponse) -> None:
         """Start checking a response."""
         self._all.add(response)
         if self._monitor_task is None or self._monitor_task.done():
             self._monitor_task = asyncio.create_task(self._monitor_loop())
 
-    def discard(self, response: Monitored) -> None:
+    def discard(self, response: MonitoredResponse) -> None:
         """Remove a response that has ended."""
         self._all.discard(response)
 

@@ -1,4 +1,4 @@
-"""Chains of messages that ran into a limit: what a person sees of them, and decides."""
+"""Routes of message chains that reached a limit. People review them, release them or end them."""
 
 from typing import Annotated
 
@@ -37,13 +37,13 @@ _DEFAULT_PAGE = 100
 
 
 class ReleaseChainBody(Struct):
-    """How many messages more a chain may have; up to each limit once more if left out."""
+    """Number of further messages to allow; each limit once more if left out."""
 
     messages: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] | None = None
 
 
 class ChainRoutes:
-    """The routes of chains."""
+    """Routes of chains."""
 
     def __init__(self, writer: MessageWriter, reader: ChainReader, org: OrgReader, *, limits: Limits) -> None:
         self._writer = writer.chains
@@ -52,7 +52,7 @@ class ChainRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         viewer, operate = (
             AccessPolicy(PERSON_OR_ADMIN),
             AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OPERATOR),
@@ -87,7 +87,10 @@ class ChainRoutes:
         ]
 
     async def list_chains(self, request: Request) -> Response:
-        """Newest first; `state` is frozen (if left out), released, ended or all; `before` (a root_id) pages back."""
+        """List chains, newest first.
+
+        `state`: frozen (default), released, ended or all; `before` (a root_id) pages back.
+        """
         query = request.query_params()
         state = read_text_param(query, "state") or ChainState.FROZEN.value
         if state not in ("all", *ChainState):
@@ -104,7 +107,7 @@ class ChainRoutes:
         return read_int_param(query, "limit", minimum=1, maximum=maximum) or min(_DEFAULT_PAGE, maximum)
 
     async def get_chain(self, request: Request) -> Response:
-        """Its messages oldest first, behind number `after`. Also of a chain that never ran into a limit."""
+        """Return a chain and its messages, oldest first, after number `after`. It need not have reached a limit."""
         query, org_id, root_id = request.query_params(), request.path_params["org_id"], _root_id(request)
         count, after = self._page_size(query), read_int_param(query, "after", minimum=0)
         chain = await self._reader.find_chain(org_id, root_id)
@@ -112,11 +115,11 @@ class ChainRoutes:
         if chain is None and after is None and not (found and found[0].chain_no == 0):
             raise NotFound(what="chain")
         row = None if chain is None else self._chain_row(chain)
-        messages = [self._chain_line(message) for message in found[:count]]
+        messages = [self._message_row(message) for message in found[:count]]
         return json_response(ChainDetail(root_id, row, messages, len(found) <= count))
 
     async def release_chain(self, request: Request) -> Response:
-        """It goes on; once it runs into a limit again, a person is asked again."""
+        """Let a frozen chain continue until it reaches a limit again."""
         extra_messages = request.parse_body(ReleaseChainBody).messages if request.body else None
         chain = await self._writer.release(
             request.path_params["org_id"], _root_id(request), _actor_of(request), extra_messages
@@ -124,7 +127,7 @@ class ChainRoutes:
         return json_response(self._chain_row(chain))
 
     async def end_chain(self, request: Request) -> Response:
-        """No message of it is taken any more."""
+        """End a chain: further messages of it are rejected."""
         chain = await self._writer.end(request.path_params["org_id"], _root_id(request), _actor_of(request))
         return json_response(self._chain_row(chain))
 
@@ -146,7 +149,7 @@ class ChainRoutes:
             decided_by=chain.decided_by,
         )
 
-    def _chain_line(self, message: ChainMessage) -> ChainMessageRow:
+    def _message_row(self, message: ChainMessage) -> ChainMessageRow:
         return ChainMessageRow(
             no=message.chain_no,
             activity_id=message.id,

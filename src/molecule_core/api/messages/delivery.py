@@ -1,4 +1,4 @@
-"""What became of a message, dead letters, and mail that nobody takes."""
+"""Routes of delivery status, dead letters and unread mail."""
 
 from msgspec import UNSET
 
@@ -16,7 +16,7 @@ from molecule_core.api.http.routing import (
 )
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import NotFound
-from molecule_core.delegations.model import DelegationStatus as Done
+from molecule_core.delegations.model import DelegationStatus
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import queue_status
 from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
@@ -29,7 +29,7 @@ _DEFAULT_PAGE = 100
 
 
 class DeliveryRoutes:
-    """The routes of ticks, queues, dead letters and mail that waits."""
+    """Routes of ticks, queue status, dead letters and unread mail."""
 
     def __init__(
         self, status_reader: DeliveryStatusReader, dead_letters: DeadLetterWriter, delegations: DelegationReader
@@ -39,12 +39,12 @@ class DeliveryRoutes:
         self._dead_letters = dead_letters
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         follow = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
         view = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.VIEWER)
         operate = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
-        letter_path = f"{one}/dead-letters/{{activity_id}}"
+        dead_letter_path = f"{one}/dead-letters/{{activity_id}}"
         of_org = "/orgs/{org_id}/dead-letters"
         paged = query_params(LIMIT, BEFORE)
         return [
@@ -95,32 +95,39 @@ class DeliveryRoutes:
                 None,
                 StaleInboxPage,
             ),
-            Route("POST", f"{letter_path}/requeue", self.requeue_dead_letter, operate, "Hand a dead letter out again"),
-            Route("DELETE", letter_path, self.discard_dead_letter, operate, "Be done with a dead letter"),
+            Route(
+                "POST", f"{dead_letter_path}/requeue", self.requeue_dead_letter, operate, "Hand a dead letter out again"
+            ),
+            Route("DELETE", dead_letter_path, self.discard_dead_letter, operate, "Be done with a dead letter"),
         ]
 
     async def get_queue_status(self, request: Request) -> Response:
-        """How a message stands on its way to an agent. What carries a delegation stands as that does: to be handled is
-        not to be done."""
+        """Return the delivery status of a message.
+
+        A message that carries a delegation has the delegation's status: handling it does not complete the delegation.
+        """
         state = await self._message_state(request, request.path_param("queue_id", "message"))
         status = await self._status_reader.queue_status(state)
         if state.kind == KIND_DELEGATION:
             row = await self._delegations.get_delegation(request.workspace.org_id, state.id)
             status.status = queue_status(row)
-            ended = row.settled_at if row.status is Done.COMPLETED else None
+            ended = row.settled_at if row.status is DelegationStatus.COMPLETED else None
             status.completed_at = UNSET if ended is None else to_rfc3339(ended)
         return json_response(status)
 
     async def get_ticks(self, request: Request) -> Response:
-        """All that became of a message, and why it does not go on."""
+        """Return the delivery log of a message, and the reason if its delivery is held up."""
         return json_response(
-            await self._status_reader.get_ticks(
+            await self._status_reader.get_delivery_log(
                 await self._message_state(request, request.path_param("activity_id", "message"))
             )
         )
 
     async def _message_state(self, request: Request, activity_id: str) -> DeliveryState:
-        """A message that the caller sent or got, or that is of the person's organisation; any other is unknown."""
+        """Return the state of a message that the caller sent or received, or that is of the person's organisation.
+
+        Raises NotFound for any other.
+        """
         state = await self._status_reader.get_state(request.workspace.id, activity_id)
         if request.caller.kind is CredentialKind.WORKSPACE and request.caller.id not in (
             request.workspace.id,
@@ -130,11 +137,11 @@ class DeliveryRoutes:
         return state
 
     async def list_org_dead_letters(self, request: Request) -> Response:
-        """The dead letters of an organisation, newest first."""
+        """List the dead letters of an organisation, newest first."""
         return await self._dead_letter_page(request, request.path_params["org_id"], None)
 
     async def list_dead_letters(self, request: Request) -> Response:
-        """The dead letters of one seat, newest first."""
+        """List the dead letters of a workspace, newest first."""
         return await self._dead_letter_page(request, request.workspace.org_id, request.workspace.id)
 
     async def _dead_letter_page(self, request: Request, org_id: str, workspace_id: str | None) -> Response:
@@ -147,18 +154,21 @@ class DeliveryRoutes:
         )
 
     async def list_untaken(self, request: Request) -> Response:
-        """Workspaces where messages that want an answer have waited for long and nobody has had them: the agent is
-        paused, is not there, or does not come for its mail. The longest waiting first, as many as `untaken_rows`."""
-        return json_response(await self._status_reader.list_untaken(request.path_params["org_id"]))
+        """List workspaces with unread mail, longest waiting first, at most `untaken_rows`.
+
+        Counts messages that expect an answer and were not delivered for long: the agent is paused, offline or does not
+        poll.
+        """
+        return json_response(await self._status_reader.list_stale_inboxes(request.path_params["org_id"]))
 
     async def requeue_dead_letter(self, request: Request) -> Response:
-        """The same message is handed out again."""
+        """Queue a dead letter for delivery again."""
         activity_id = request.path_param("activity_id", "dead letter")
         await self._dead_letters.requeue(request.workspace.id, activity_id)
         return json_response({"status": "requeued", "activity_id": activity_id})
 
     async def discard_dead_letter(self, request: Request) -> Response:
-        """The message stays in the log, but nobody gets it any more."""
+        """Discard a dead letter. The message stays in the log and is not delivered again."""
         activity_id = request.path_param("activity_id", "dead letter")
         await self._dead_letters.discard(request.workspace.id, activity_id)
         return json_response({"status": "discarded", "activity_id": activity_id})

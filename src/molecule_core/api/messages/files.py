@@ -1,7 +1,7 @@
-"""Files: uploads, what waits for a polling agent, downloads, previews, limits.
+"""Routes of files: uploads, files pending for a polling agent, downloads, previews and limits.
 
-A download is bytes to be saved, whatever it is: it has no type that a browser would act on. A preview is a picture by
-its first bytes, and stands in a box of its own.
+A download is always an attachment, without a type that a browser would render. A preview is an image by its first
+bytes, in a sandbox (content security policy).
 """
 
 from collections.abc import AsyncIterator
@@ -30,13 +30,13 @@ from molecule_core.messages.files.attachments import DEFAULT_MIME_TYPE, IMAGE_HE
 from molecule_core.messages.files.uploads import FileWriter, Upload, to_file_part
 
 _SANDBOX_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
-# Who may see a file may change, and a shared computer keeps what it once got.
+# Access to a file may be withdrawn, and a shared computer would keep a cached copy.
 _NO_STORE = (b"cache-control", b"private, no-store")
 _PLAIN_NAME_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-()")
 
 
 class UploadedFile(Struct):
-    """A file that is kept. Its `uri` names it in messages."""
+    """A stored file. Messages refer to it by its `uri`."""
 
     uri: str
     name: str
@@ -51,7 +51,7 @@ class UploadResponse(Struct):
 
 
 class UploadLimits(Struct):
-    """What an upload may bring. Sizes in bytes; `keep_hours`: how long a file stays that no message mentions."""
+    """Limits of an upload. Sizes in bytes; `keep_hours`: how long a file that no message mentions is kept."""
 
     max_file_bytes: int
     max_request_bytes: int
@@ -60,7 +60,7 @@ class UploadLimits(Struct):
 
 
 class FileRoutes:
-    """The routes of files."""
+    """Routes of files."""
 
     def __init__(self, files: FileWriter, *, limits: Limits) -> None:
         self._files = files
@@ -68,7 +68,7 @@ class FileRoutes:
         self._send_semaphore = new_send_semaphore()
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR)
         read = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
@@ -114,10 +114,10 @@ class FileRoutes:
             ),
         ]
 
-    # -- in ------------------------------------------------------------------------------------------------------------
+    # -- uploads -------------------------------------------------------------------------------------------------------
 
     async def upload_files(self, request: Request) -> Response:
-        """Files in fields named `files`. Whether the caller may send them is known before the first byte is read."""
+        """Store files from fields named `files`. Permission is checked before the first byte is read."""
         upload = self._files.begin_upload(request.workspace.id, sender_of(request.caller))
         try:
             async with aclosing(read_form(request)) as form:
@@ -128,21 +128,21 @@ class FileRoutes:
         return json_response({"files": [to_file_part(each) for each in files]})
 
     async def ack_file(self, request: Request) -> Response:
-        """The agent has the file; it may still be read."""
+        """Acknowledge a received file. It can still be read."""
         await self._files.ack_file(request.workspace.id, request.path_param("file_id", "file"))
         return json_response({"acked": True})
 
     async def get_limits(self, _request: Request) -> Response:
-        """What a client can say before it sends."""
+        """Return the upload limits, so that a client can check before it sends."""
         limits = self._limits
         return json_response(
             UploadLimits(limits.attachment_bytes, limits.upload_bytes, limits.attachments, limits.upload_hours)
         )
 
-    # -- out -----------------------------------------------------------------------------------------------------------
+    # -- downloads -----------------------------------------------------------------------------------------------------
 
     async def download_file(self, request: Request) -> Response:
-        """The bytes of a file, to be saved under its name."""
+        """Return the bytes of a file, to be saved under its name."""
         file, source = await self._files.read_file(
             request.workspace.id, request.path_param("file_id", "file"), _reading_workspace(request)
         )
@@ -153,7 +153,7 @@ class FileRoutes:
         ).to_response()
 
     async def preview_file(self, request: Request) -> Response:
-        """A picture, to be shown. What it is, its first bytes say, and not its sender."""
+        """Return an image, to be displayed. Its type is read from its first bytes, not taken from the sender."""
         _file, source = await self._files.read_file(
             request.workspace.id, request.path_param("file_id", "file"), _reading_workspace(request)
         )
@@ -180,11 +180,11 @@ async def _receive_files(upload: Upload, form: AsyncIterator[FilePart | bytes]) 
 
 
 def _reading_workspace(request: Request) -> str | None:
-    """Which workspace reads; None: a person, or the admin."""
+    """Return the workspace that reads, or None for a person or the admin."""
     return request.caller.id if request.caller.kind is CredentialKind.WORKSPACE else None
 
 
 def _content_disposition(name: str) -> bytes:
-    """`attachment` with the name in both spellings (RFC 6266): letters that every client knows, and all of them."""
+    """Return an `attachment` header with the name in both forms of RFC 6266: ASCII for every client, and UTF-8."""
     plain = "".join(each if each in _PLAIN_NAME_CHARS else "_" for each in name)
     return b"attachment; filename=\"%s\"; filename*=UTF-8''%s" % (plain.encode(), quote(name, safe="").encode())

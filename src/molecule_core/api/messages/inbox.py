@@ -1,4 +1,4 @@
-"""What was said and done, as agents and people read it: the log, the inbox, acks, the chat."""
+"""Routes by which agents and people read messages: the activity log, the inbox, acks and the chat."""
 
 from datetime import datetime
 from typing import Annotated
@@ -66,7 +66,7 @@ _ACTIVITY_QUERY = query_params(
 
 
 class AckBody(Struct):
-    """What is handled: one message, or all up to a number. `attempt` names the hand-over it is for."""
+    """An acknowledgement of one message, or of all up to a number. `attempt`: the delivery attempt that it is for."""
 
     acked_seq: int | None = None
     activity_id: str | None = None
@@ -74,7 +74,7 @@ class AckBody(Struct):
 
 
 class ClaimedMessage(Struct):
-    """A message that was claimed, and under which attempt."""
+    """A claimed message, and the attempt of its claim."""
 
     activity_id: str
     attempt: int
@@ -87,13 +87,13 @@ class ReleaseClaimsBody(Struct):
 
 
 class ReadUpToBody(Struct):
-    """How far a person has read: the `seq` of a chat's message."""
+    """How far a person has read: the `seq` of a message of the chat."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class InboxRoutes:
-    """The routes of reading and of saying what is handled."""
+    """Routes of the activity log, the inbox, acks and the chat."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class InboxRoutes:
         self._tracing = tracing
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
         paged = query_params(LIMIT, BEFORE, AFTER, _BEFORE_TS_PARAM)
@@ -181,10 +181,13 @@ class InboxRoutes:
         ]
 
     async def list_activity(self, request: Request) -> Response:
-        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox, or what
-        is `waiting` there (`true`): not handled yet, whoever holds it.
+        """Read the activity log, or claim messages from the inbox.
 
-        `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
+        Without parameters: newest first. `since_id`: oldest first, after that row. `claim`: claims messages from the
+        inbox for this many seconds. `waiting` (`true`): messages that are not handled yet, claimed or not.
+
+        With `since_id` and without `claim`, the agent itself acknowledges all rows up to `since_id`.
+        """
         query = request.query_params()
         filters = self._filters(query)
         limits = self._limits
@@ -199,29 +202,28 @@ class InboxRoutes:
         self._message_meter.polls += wait > 0
         try:
             if query.get("waiting") == "true":
-                rows = await self._reader.list_unhandled(request.workspace.id, count, self._clock.now())
+                rows = await self._reader.list_unacked(request.workspace.id, count, self._clock.now())
             elif lease is not None:
                 rows = await self._claim_messages(request, lease, count, wait, options)
             elif since_id is not None:
                 rows = await self._read_after(request, since_id, filters, count, wait)
-            elif (
-                request.is_own_workspace and filters.activity_type == TYPE_RECEIVE
-            ):  # the first page of clients that keep a cursor
+            elif request.is_own_workspace and filters.activity_type == TYPE_RECEIVE:
+                # This is the first page of a client that keeps a cursor.
                 rows = await self._inbox_claims.read_latest(request.workspace.id, filters, count, wait=wait)
             else:
                 rows = await self._reader.list_newest(request.workspace.id, filters, count, wait=wait)
         finally:
             self._message_meter.polls -= wait > 0
-        if request.is_own_workspace and (
-            lease is not None or since_id is not None
-        ):  # not who reads what it has had before
+        if request.is_own_workspace and (lease is not None or since_id is not None):
+            # Reading the log is not a delivery.
             self._message_meter.delivered += len(rows)
             if self._tracing is not None:
                 self._trace_delivery(self._tracing, rows)
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
         with_files = with_peer or "attachments" in includes
-        if lease is None:  # what is claimed was told, or could not be
+        if lease is None:
+            # Claiming has added the instructions already, where it could.
             rows = await self._presenter.with_instructions(request.workspace, rows, options)
         views = [self._reader.to_activity_row(row, with_peer=with_peer, with_files=with_files) for row in rows]
         await self._presenter.refresh_delegation_status(request.workspace.id, views)
@@ -259,7 +261,7 @@ class InboxRoutes:
     async def _claim_messages(
         self, request: Request, lease: int, count: int, wait: int, options: InstructionOptions | None
     ) -> list[ActivityPageRow]:
-        """Only the agent itself takes its mail."""
+        """Claim messages. Raises InvalidField unless the agent itself asks."""
         if not request.is_own_workspace:
             raise InvalidField(reason="claim is for the workspace's own token; read without it")
         return await self._inbox_claims.claim(
@@ -267,11 +269,11 @@ class InboxRoutes:
         )
 
     async def get_waiting_mail(self, request: Request) -> Response:
-        """How much mail waits and who wrote it; nothing is handed out."""
+        """Return how many messages wait and who sent them, without delivering any."""
         return json_response(await self._reader.waiting_mail(request.workspace.id, self._clock.now()))
 
     async def ack_messages(self, request: Request) -> Response:
-        """What is handled does not come again."""
+        """Acknowledge messages, so that they are not delivered again."""
         body = request.parse_body(AckBody)
         if (body.acked_seq is None) == (body.activity_id is None):
             raise InvalidField(reason="name either acked_seq or activity_id")
@@ -286,7 +288,7 @@ class InboxRoutes:
         return json_response({"last_acked_seq": floor})
 
     async def release_claims(self, request: Request) -> Response:
-        """What an agent that ends has claimed and not handled need not wait for the end of its lease."""
+        """Release claimed messages that an agent will not handle, before their leases end."""
         claims = request.parse_body(ReleaseClaimsBody).claims
         if len(claims) > self._limits.page_rows:
             raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
@@ -296,8 +298,10 @@ class InboxRoutes:
         return json_response({"released": count})
 
     async def get_chat(self, request: Request) -> Response:
-        """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an
-        id) forward."""
+        """List messages between the workspace and its users, oldest first.
+
+        `before` (an id) and `before_ts` page back, `after` (an id) forward.
+        """
         query = request.query_params()
         count = read_int_param(query, "limit", minimum=1, maximum=self._limits.history_rows) or 100
         page = await self._reader.chat_page(
@@ -319,13 +323,13 @@ class InboxRoutes:
         return seq
 
     async def mark_chat_read(self, request: Request) -> Response:
-        """What a person has read is not unread any more, in all of their browsers."""
+        """Mark the chat as read by a person, in all of their browsers."""
         await self._writer.mark_read(request.workspace.id, request.caller.id, request.parse_body(ReadUpToBody).seq)
         return json_response({})
 
 
 def _parse_time(query: dict[str, str], name: str) -> int | None:
-    """A time of the query (RFC 3339, with an offset) in microseconds. Raises InvalidField."""
+    """Parse a time of the query (RFC 3339, with an offset) into microseconds. Raises InvalidField."""
     text = query.get(name)
     if not text:
         return None

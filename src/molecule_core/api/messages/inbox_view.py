@@ -1,9 +1,10 @@
-"""How an agent is shown its own mail: rows with what is said to it about answering, beside the message or in its text.
+"""Adds instructions for answering to the rows and events that an agent reads from its own inbox.
 
-Only what this one reader gets is changed, never what is stored; nobody else's reads carry anything. A server that tells
-nothing shows every row byte for byte as it is.
+Only the response to this agent changes, never what is stored or what others read. Without an instruction builder, every
+row stays byte for byte as it is.
 
-Above: `api/messages/inbox.py`, `api/live/routes.py`. Below: telling (messages), the builder of envelopes (wire).
+Called by `api/messages/inbox.py` and `api/live/routes.py`; calls the instruction builder of messages and the envelope
+of wire.
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,10 @@ from molecule_core.wire.schemas.envelope import parse_includes, with_instruction
 
 
 class InboxPresenter:
-    """What is shown to whom. `telling` None: nobody is told how to answer. `delegated` None: what was delegated is
-    shown as it began."""
+    """Presenter of an agent's inbox.
+
+    `instruction_builder` None: no instructions are added. `delegations` None: a delegation keeps its first status.
+    """
 
     def __init__(
         self, instruction_builder: InstructionBuilder | None, delegations: DelegationReader | None = None
@@ -32,7 +35,7 @@ class InboxPresenter:
         self._delegations = delegations
 
     async def refresh_delegation_status(self, workspace_id: str, presented: list[ActivityRow]) -> None:
-        """What a workspace delegated is shown as it stands now; the row itself was written when that began."""
+        """Set the current status of delegation rows, which were stored when the delegation began."""
         delegation_rows = [row for row in presented if row.activity_type == TYPE_DELEGATION]
         if self._delegations is not None and delegation_rows:
             statuses = await self._delegations.statuses_by_seq(workspace_id, [row.seq for row in delegation_rows])
@@ -47,14 +50,16 @@ class InboxPresenter:
         is_history: bool = False,
         only_if_requested: bool = False,
     ) -> InstructionOptions | None:
-        """How a reader is told; None: not at all. `own`: the workspace whose own token reads. Who looks back at what
-        was said is shown no message with words of ours in its text."""
+        """Return how instructions are added for a reader, or None for not at all.
+
+        `own`: the workspace, if its own token reads. History never gets instructions in the text of messages.
+        """
         if self._instruction_builder is None or own is None:
             return None
         wants_instructions, has_several = parse_includes(query.get("include", "").split(","))
-        if (
-            wants_instructions
-        ):  # who asks reads the object, whatever the shape: a block in the text would be taken for the sender's
+        if wants_instructions:
+            # A caller that asks reads the object, whatever the shape: a block in the text would look like the sender's
+            # words.
             return InstructionOptions(in_envelope=True, multi_workspace=has_several)
         if only_if_requested or is_history or self._instruction_builder.shape(own) == "json":
             return None
@@ -63,12 +68,12 @@ class InboxPresenter:
     async def with_instructions(
         self, workspace: Workspace, rows: list[ActivityPageRow], options: InstructionOptions | None
     ) -> list[ActivityPageRow]:
-        """Rows, with what is said about each message that came in; those that were handed out have it already."""
+        """Add instructions to inbound rows that lack them. Claimed rows have theirs already."""
         if self._instruction_builder is None or options is None or not any(map(_lacks_instructions, rows)):
             return rows
         instruction_builder, state = self._instruction_builder, await self._instruction_builder.load_last(workspace)
 
-        def with_words(row: ActivityPageRow) -> ActivityPageRow:
+        def add_instructions(row: ActivityPageRow) -> ActivityPageRow:
             if not _lacks_instructions(row):
                 return row
             rendered = instruction_builder.render(
@@ -76,12 +81,12 @@ class InboxPresenter:
             )
             return row if rendered is None else replace(row, instructions=rendered[0])
 
-        return [with_words(row) for row in rows]
+        return [add_instructions(row) for row in rows]
 
     def present_row(
         self, presented: ActivityRow, row: ActivityPageRow, options: InstructionOptions | None
     ) -> ActivityRow:
-        """A row for the agent that asked."""
+        """Add the instructions of a row to its presented form, as an object or in its text."""
         if options is None or row.instructions is None:
             return presented
         if options.in_envelope:
@@ -92,7 +97,7 @@ class InboxPresenter:
         return presented
 
     def present_event(self, workspace: Workspace, options: InstructionOptions, event: EncodedEvent) -> EncodedEvent:
-        """An event, for the workspace's own agent: one that tells of a message that came in says how to answer it."""
+        """Add instructions to an event about an inbound message, for the workspace's own agent."""
         row = event.message_row
         if self._instruction_builder is None or row is None or row.workspace_id != workspace.id:
             return event

@@ -1,4 +1,4 @@
-"""Answers by handle, questions with options, drafts, and who owes an answer."""
+"""Routes of replies by handle, questions with options, drafts and obligations."""
 
 from typing import Annotated, Any
 
@@ -33,8 +33,7 @@ from molecule_core.common.metrics import MessageMeter
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line, validate_line
 from molecule_core.messages.delivery.status_reader import OBLIGATION_STATES, ORG_OBLIGATION_STATES, DeliveryStatusReader
 from molecule_core.messages.model import UserNotice
-from molecule_core.messages.replies import ReplyOutcome as Done
-from molecule_core.messages.replies import ReplyWriter
+from molecule_core.messages.replies import ReplyOutcome, ReplyWriter
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.schemas.obligations import DraftResponse, ObligationPage, ReplyResponse
 
@@ -42,7 +41,7 @@ _DEFAULT_PAGE = 100
 
 
 class ReplyBody(Struct):
-    """An answer to the message that `handle` names. With `progress` it only says that somebody is at work on it."""
+    """A reply to the message that `handle` names. With `progress` it only reports that work is under way."""
 
     handle: str
     text: str = ""
@@ -52,7 +51,7 @@ class ReplyBody(Struct):
 
 
 class DeclineBody(Struct):
-    """There will be no answer to the message that `handle` names."""
+    """A refusal to answer the message that `handle` names."""
 
     handle: str
     reason: str
@@ -67,19 +66,19 @@ class AskOptionsBody(Struct):
 
 
 class DraftBody(Struct):
-    """What an agent said in answer to a message and did not send."""
+    """An answer that an agent wrote and did not send."""
 
     text: str
 
 
 class SendDraftBody(Struct):
-    """The words to send instead of those that were kept."""
+    """A text to send instead of the stored draft."""
 
     text: str | None = None
 
 
 class ReplyRoutes:
-    """The routes of answers."""
+    """Routes of replies, drafts and obligations."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class ReplyRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
         operate = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
@@ -185,8 +184,10 @@ class ReplyRoutes:
     # -- answering -----------------------------------------------------------------------------------------------------
 
     async def reply_by_handle(self, request: Request) -> Response:
-        """An answer by handle, from which it is known whom it goes to; the message is acknowledged with it. A second
-        answer by the same handle gives the result of the first."""
+        """Reply to the message of a handle, and acknowledge it.
+
+        The handle determines the recipient. A second reply by the same handle returns the result of the first.
+        """
         body = request.parse_body(ReplyBody)
         parts = message_parts(body.text, body.attachments, self._limits)
         key = idempotency_key_of(request, self._limits) or _checked_message_id(body.messageId, self._limits)
@@ -195,7 +196,7 @@ class ReplyRoutes:
         return _reply_response(result)
 
     async def decline_message(self, request: Request) -> Response:
-        """Says why there will be no answer: a person sees it at the message, a peer is told."""
+        """Decline a message with a reason: a person sees it at the message, a peer is notified."""
         body = request.parse_body(DeclineBody)
         reason = single_line(body.reason, self._limits.short_text_length)
         if not reason:
@@ -203,8 +204,11 @@ class ReplyRoutes:
         return _reply_response(await self._replies.decline(request.workspace.id, body.handle, reason))
 
     async def ask_user(self, request: Request) -> Response:
-        """A message with buttons. What is chosen comes as a message of the user, with `option_of` and `option` in its
-        metadata. To ask back is an answer: the newest message of the user is not owed one any more."""
+        """Ask the user a question with buttons.
+
+        The choice arrives as a message of the user, with `option_of` and `option` in its metadata. A question counts as
+        an answer, so it closes the obligation of the user's newest message.
+        """
         body = request.parse_body(AskOptionsBody)
         parts = message_parts(body.question, [], self._limits)
         metadata: dict[str, Any] = {"options": self._checked_options(body.options)}
@@ -226,14 +230,16 @@ class ReplyRoutes:
     # -- drafts --------------------------------------------------------------------------------------------------------
 
     async def keep_draft(self, request: Request) -> Response:
-        """A final text that was sent nowhere. It is kept for a person, or sent at once if the workspace is set so; one
-        for a message that is answered already is not needed."""
+        """Store an unsent final text as a draft for people, or send it at once if the workspace is configured so.
+
+        A draft for a message that is answered already is not stored.
+        """
         text = self._checked_text(request.parse_body(DraftBody).text)
         state = await self._replies.keep_draft(request.workspace.id, request.path_param("activity_id", "message"), text)
         return json_response(DraftResponse(state))
 
     async def send_draft(self, request: Request) -> Response:
-        """Sends it as the workspace, and so answers the message."""
+        """Send a draft as the workspace, which answers the message."""
         new_text = request.parse_body(SendDraftBody).text
         text = None if new_text is None else self._checked_text(new_text)
         receipt = await self._replies.send_draft(
@@ -242,7 +248,7 @@ class ReplyRoutes:
         return json_response(DraftResponse("answered", receipt.activity_id))
 
     async def discard_draft(self, request: Request) -> Response:
-        """The message waits for an answer as before."""
+        """Discard a draft. The message still waits for an answer."""
         state = await self._replies.discard_draft(request.workspace.id, request.path_param("activity_id", "message"))
         return json_response(DraftResponse(state))
 
@@ -250,19 +256,24 @@ class ReplyRoutes:
         (part,) = message_parts(text, [], self._limits)
         return str(part["text"])
 
-    # -- who owes ------------------------------------------------------------------------------------------------------
+    # -- obligations ---------------------------------------------------------------------------------------------------
 
     async def list_workspace_obligations(self, request: Request) -> Response:
-        """Newest first; `state` is open if left out (all that is not closed), or unanswered (overdue or answered
-        outside), overdue, answered_outside, answered, declined or all."""
+        """List obligations of a workspace, newest first.
+
+        `state`: open (default, all that are not closed), unanswered (overdue or answered outside), overdue,
+        answered_outside, answered, declined or all.
+        """
         query = request.query_params()
         state, before = _state_filter(query, "open", OBLIGATION_STATES), read_text_param(query, "before")
         page = await self._status_reader.list_obligations(request.workspace.id, state, self._page_size(query), before)
         return json_response(page)
 
     async def list_org_obligations(self, request: Request) -> Response:
-        """The same of all workspaces, where somebody waits in vain: `state` is unanswered if left out, or overdue or
-        answered_outside."""
+        """List obligations of an organisation that are not answered.
+
+        `state`: unanswered (default, overdue or answered outside), overdue or answered_outside.
+        """
         query = request.query_params()
         state, before = _state_filter(query, "unanswered", ORG_OBLIGATION_STATES), read_text_param(query, "before")
         page = await self._status_reader.list_unanswered(
@@ -288,7 +299,7 @@ def _checked_message_id(message_id: str | None, limits: Limits) -> str | None:
     return message_id
 
 
-def _reply_response(result: Done) -> Response:
+def _reply_response(result: ReplyOutcome) -> Response:
     reply_result = ReplyResponse(
         status="declined" if result.state == "declined" else "sent",
         activity_id="" if result.receipt is None else result.receipt.activity_id,

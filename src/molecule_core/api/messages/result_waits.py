@@ -1,7 +1,10 @@
-"""A caller that waits: for the end of its delegation, or for a push agent's answer to its message. It gets that here,
-or its inbox gets it: of a delegation one of both, never both; of an answer as docs/delivery.md says.
+"""Lets callers wait for the end of a delegation, or for a push agent's answer to a message.
 
-Above: `api/delegations/delegations.py`, `api/delegations/a2a_delegation.py`, `api/messages/send.py`. Below: the writers and readers of both.
+The result goes to the caller here or to its inbox: for a delegation to exactly one of them, for an answer as
+docs/delivery.md says.
+
+Called by `api/delegations/delegations.py`, `api/delegations/a2a_delegation.py` and `api/messages/send.py`; calls the
+writers and readers of delegations and of delivery.
 """
 
 import asyncio
@@ -21,38 +24,38 @@ from molecule_core.messages.model import MessageReceipt
 
 T = TypeVar("T")
 CallerCheck = Callable[[Request], Awaitable[None]]
-"""Raises if a caller may not have any more what it asked for."""
+"""Raises if a caller may no longer receive what it requested."""
 DelegationWaitDeps = tuple[DelegationWriter, DelegationReader, CallerCheck]
-"""What delegations are awaited with."""
+"""Services needed to wait for delegations."""
 ReplyWaitDeps = tuple[DeliveryStatusReader, ReplyWaiters, CallerCheck]
-"""What answers to messages are awaited with."""
+"""Services needed to wait for answers to messages."""
 _IN_RESPONSE = "here"
 _log = logging.getLogger("molecule.delegations")
 _replies_log = logging.getLogger("molecule.delivery")
 
 
 class _DisconnectCleanup:
-    """Does what is left to do when callers leave."""
+    """Runner of commands and cleanups that outlive a disconnected caller."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run_or_undo(self, work: Awaitable[T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
-        """What a command gives. It is not stopped when its caller leaves: what it has written is undone then."""
+        """Run a command and return its result. If the caller disconnects, the command completes and is then undone."""
         running = asyncio.ensure_future(work)
 
-        def left(done: "asyncio.Future[T]") -> None:
+        def undo_result(done: "asyncio.Future[T]") -> None:
             if not done.cancelled() and done.exception() is None:
                 self.run_detached(undo(done.result()))
 
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            running.add_done_callback(left)
+            running.add_done_callback(undo_result)
             raise
 
     def run_detached(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """A task of its own: the caller may be gone."""
+        """Run a coroutine as a task of its own, since the caller may be gone."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -60,7 +63,7 @@ class _DisconnectCleanup:
 
 
 class ReplyWait:
-    """Waits for the answers of push agents in the name of those that have sent them a message."""
+    """Waits of senders for the answers of push agents."""
 
     def __init__(
         self, status_reader: DeliveryStatusReader, reply_waiters: ReplyWaiters, revalidate: CallerCheck
@@ -73,9 +76,14 @@ class ReplyWait:
     async def wait_for_reply(
         self, request: Request, sending: "asyncio.Future[MessageReceipt]", seconds: int
     ) -> tuple[MessageReceipt, DeliveryState | None]:
-        """The receipt of a message, and how it came out, if it did within these seconds: answered, dead, or put off
-        because the agent has no time or a try has failed. What comes after that goes into the caller's inbox. Raises as
-        sending does; NotFound, WorkspaceRemoved; InvalidCredential, RoleTooLow: the caller may not have it any more."""
+        """Return the receipt of a message, and its outcome if there is one within these seconds.
+
+        Outcomes: answered, dead, or deferred because the agent is busy or an attempt failed. Whatever comes later goes
+        to the caller's inbox.
+
+        Raises what sending raises, NotFound and WorkspaceRemoved; InvalidCredential or InsufficientRole if the caller
+        may no longer receive the outcome.
+        """
         target_id = request.workspace.id
         receipt = await self._cleanup.run_or_undo(sending, lambda receipt: self._undo_wait(target_id, receipt))
         if not receipt.held_until:
@@ -95,24 +103,26 @@ class ReplyWait:
     async def _stop_waiting(self, target_id: str, receipt: MessageReceipt) -> DeliveryState | None:
         try:
             return await self._reply_waiters.stop_waiting(target_id, receipt)
-        except (StoreUnavailable, ServerBusy):  # the message is taken, and its sender is told so
+        except (StoreUnavailable, ServerBusy):
+            # The message is accepted, so its sender gets a receipt.
             self._cleanup.run_detached(self._undo_wait(target_id, receipt))
             return None
 
     async def _undo_wait(self, target_id: str, receipt: MessageReceipt) -> None:
-        """Nobody waits any more. If that cannot be written, the wait ends by its time."""
+        """End a wait. If this cannot be written, the wait ends by its timeout."""
         if not receipt.held_until:
             return
         try:
             is_known = await self._reply_waiters.handle_disconnect(target_id, receipt)
-        except WorkspaceRemoved:  # whoever had asked it was told
+        except WorkspaceRemoved:
+            # Removing the workspace has notified the sender.
             return
         if not is_known:
             _replies_log.warning("the answer to %s is held until the wait for it is over", receipt.activity_id)
 
 
 class DelegationWait:
-    """Waits in the name of callers. Whoever leaves, at whatever moment, leaves the result to the inbox."""
+    """Waits of callers for delegations. Whenever a caller disconnects, the result goes to its inbox."""
 
     def __init__(self, writer: DelegationWriter, reader: DelegationReader, revalidate: CallerCheck) -> None:
         self._writer = writer
@@ -121,8 +131,7 @@ class DelegationWait:
         self._cleanup = _DisconnectCleanup()
 
     async def begin(self, beginning: "asyncio.Future[BeginResult]") -> BeginResult:
-        """The receipt of a delegation, whose caller may hold its result from the first moment on. Raises as beginning
-        it does."""
+        """Return the receipt of a delegation whose result may be held for the caller. Raises what beginning raises."""
         return await self._cleanup.run_or_undo(
             beginning, lambda receipt: self._release_hold(receipt.row, receipt.held_until)
         )
@@ -130,9 +139,13 @@ class DelegationWait:
     async def wait_for_result(
         self, request: Request, row: Delegation, seconds: int, held_until: int = 0, *, for_end: bool = True
     ) -> ClaimedResult:
-        """What a delegation has come to, as soon as that is so within these seconds; with `for_end` False also how it
-        stands, as soon as it stands otherwise. Raises InvalidCredential, RoleTooLow: the caller may not have it any
-        more, and it goes to the inbox."""
+        """Wait for the end of a delegation, and claim its result for the caller.
+
+        With `for_end` False, any change of its status ends the wait. After `seconds` the open delegation is returned.
+
+        Raises InvalidCredential or InsufficientRole if the caller may no longer receive the result, which then goes to
+        the inbox.
+        """
         hold_until = held_until or await self._cleanup.run_or_undo(
             self._writer.hold_result(row, seconds), lambda hold: self._release_hold(row, hold)
         )
@@ -151,15 +164,17 @@ class DelegationWait:
                 await asyncio.shield(self._cleanup.run_detached(self._release_hold(row, hold_until)))
 
     async def _claim_result(self, request: Request, row: Delegation, hold_until: int) -> ClaimedResult:
-        """Takes the result for a caller that may still have it. From then on it is this caller's: nobody would find it
-        in the inbox, so that no second look may keep it back."""
+        """Claim the result for a caller that may still receive it.
+
+        Access is checked before and not after: a claimed result is no longer in the inbox, so it must be returned.
+        """
         await self._revalidate(request)
         claimed = await self._writer.claim_result(row, hold_until)
         request.has_consumed_result = claimed.delivered == _IN_RESPONSE
         return claimed
 
     async def _release_hold(self, row: Delegation, hold_until: int) -> None:
-        """Nobody waits any more. If that cannot be written, the hold ends by its time."""
+        """Release the hold on a result. If this cannot be written, the hold ends by its timeout."""
         if not hold_until:
             return
         try:

@@ -1,4 +1,4 @@
-"""Messages over REST and JSON-RPC: send, notify, broadcast, report. What comes of them is read in `api/messages/inbox.py`."""
+"""Routes that send messages over REST and JSON-RPC: send, notify, broadcast, report."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -61,7 +61,7 @@ class NotifyBody(Struct):
 
 
 class MessageRoutes:
-    """The routes of messages."""
+    """Routes that send messages."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class MessageRoutes:
         self._message_meter = message_meter
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR)
         own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
@@ -127,28 +127,31 @@ class MessageRoutes:
     # -- in ------------------------------------------------------------------------------------------------------------
 
     def send_message(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
-        """A message to a workspace. Once JSON-RPC was understood, a refusal of the message speaks it too: with the
-        status that older clients look at, or with 200 for a client that names its A2A version. A push agent's own
-        answer is waited for, for a while."""
+        """Send a message to a workspace.
+
+        Once the request is known to be JSON-RPC, an error is a JSON-RPC response too: with the HTTP status that older
+        clients check, or with 200 for a client that names its A2A version. For a push agent the response waits a while
+        for the agent's answer.
+        """
         body = request.json()
         version = request.header(b"a2a-version")
         speaks_rpc = version is not None or is_jsonrpc(body)
         rpc_id = rpc_id_of(body)
 
-        def answer(future: "asyncio.Future[MessageReceipt]") -> Response:
+        def to_response(future: "asyncio.Future[MessageReceipt]") -> Response:
             try:
                 receipt = future.result()
             except MoleculeError as error:
-                return refused(error)
-            accepted()
+                return to_error_response(error)
+            count_accepted()
             return _receipt_response(rpc_id, receipt)
 
-        def accepted() -> None:
+        def count_accepted() -> None:
             self._message_meter.accepted += 1
             if span is not None:
                 span.end()
 
-        def refused(error: MoleculeError) -> Response:
+        def to_error_response(error: MoleculeError) -> Response:
             self._message_meter.rejected += 1
             if span is not None:
                 span.end(error_mapping(error).code)
@@ -158,8 +161,8 @@ class MessageRoutes:
         try:
             draft = self._parse_draft(request, body, version)
             if is_delegation_request(draft.message["metadata"], request.header(EXTENSIONS_HEADER)):
-                return self._send_delegation(request, draft, version, refused)
-            # before it is on its way: what is refused has not been sent
+                return self._send_delegation(request, draft, version, to_error_response)
+            # Read before sending: a request that is rejected for its header must not have sent anything.
             wait_seconds = self._wait_seconds(request) if request.workspace.delivery_mode == PUSH else None
             draft = structs.replace(draft, wait_seconds=wait_seconds or 0)
             if self._tracing is not None:
@@ -168,15 +171,15 @@ class MessageRoutes:
                 draft = structs.replace(draft, trace_parent=span.trace_parent)
             future = self._start_send(request, draft)
         except MoleculeError as error:
-            return refused(error)
+            return to_error_response(error)
         if span is not None:
             writing = span.begin_child("molecule.store")
             future.add_done_callback(lambda _: writing.end())
         if wait_seconds is None:
-            return DeferredResponse(future, answer)
-        # here, and not with the answer: its sender may hang up before
-        future.add_done_callback(lambda result: accepted() if _succeeded(result) else None)
-        return self._await_reply(request, draft, future, answer, wait_seconds)
+            return DeferredResponse(future, to_response)
+        # Counted here because the sender may disconnect before the response is built.
+        future.add_done_callback(lambda result: count_accepted() if _succeeded(result) else None)
+        return self._await_reply(request, draft, future, to_response, wait_seconds)
 
     async def _send_delegation(
         self,
@@ -185,7 +188,7 @@ class MessageRoutes:
         version: str | None,
         to_error_response: Callable[[MoleculeError], Response],
     ) -> Response:
-        """A message that asks for work is a delegation, and is refused in the same language."""
+        """Begin a delegation for a message that asks for work. Errors are in the protocol of the message."""
         try:
             requested, is_pushed = request.header(b"x-timeout"), request.workspace.delivery_mode == PUSH
             wait_seconds = self._wait_seconds(request) if is_pushed or requested is not None else 0
@@ -198,7 +201,7 @@ class MessageRoutes:
         return answer
 
     def _start_send(self, request: Request, draft: MessageDraft) -> "asyncio.Future[MessageReceipt]":
-        """A workspace's message that names a handle answers by it."""
+        """Start sending a message; a workspace's message that names a handle is sent as a reply."""
         handle = draft.message["metadata"].get("reply_handle")
         if draft.sender.workspace_id is None or not isinstance(handle, str):
             return self._writer.send(request.workspace.id, draft)  # control: send-target
@@ -236,7 +239,7 @@ class MessageRoutes:
         receipt_of: "Callable[[asyncio.Future[MessageReceipt]], Response]",
         seconds: int,
     ) -> Response:
-        """The answer of a push agent, or, if it has no time or its answer does not come so soon, a receipt."""
+        """Return the answer of a push agent, or a receipt if the agent is busy or does not answer in time."""
         try:
             receipt, state = await self._reply_wait.wait_for_reply(request, sending, seconds)
         except MoleculeError:
@@ -262,7 +265,7 @@ class MessageRoutes:
         return json_response({**rpc_result, "delivery_mode": "push-async" if state is None else PUSH, **queued}, 202)
 
     def _wait_seconds(self, request: Request) -> int:
-        """The seconds that a sender waits for a push agent. Raises InvalidField."""
+        """Return the seconds that a sender waits for a push agent. Raises InvalidField."""
         requested = request.header(b"x-timeout")
         if requested is None:
             return self._limits.patience_seconds
@@ -287,8 +290,11 @@ class MessageRoutes:
         )
 
     async def notify_user(self, request: Request) -> Response:
-        """An agent writes to its user. It answers the message that it names by `reply_handle` or `in_reply_to`, else
-        the newest that the user waits for; with `progress` it only says that somebody is at work on it."""
+        """Send an agent's message to its user.
+
+        It answers the message named by `reply_handle` or `in_reply_to`, else the newest that the user waits for. With
+        `progress` it only reports that work is under way.
+        """
         body, own = request.parse_body(NotifyBody), request.workspace.id
         metadata: dict[str, Any] = {} if body.in_reply_to is None else {"in_reply_to": body.in_reply_to}
         if body.progress:
@@ -306,7 +312,7 @@ class MessageRoutes:
         return message_parts(body.message, body.attachments, self._limits)
 
     async def broadcast_message(self, request: Request) -> Response:
-        """A workspace writes to all others of its organisation. Each copy counts as a message of its sender."""
+        """Send a message to all other workspaces of the organisation. Each copy counts as a message of its sender."""
         body = request.parse_body(NotifyBody)
         parts, sender = self._notify_parts(body), sender_of(request.caller)
         copies = len(self._writer.broadcasts.list_recipients(request.workspace.id))
@@ -321,7 +327,7 @@ class MessageRoutes:
         return json_response({"status": "sent", **msgspec.structs.asdict(result)})
 
     async def report_activity(self, request: Request) -> Response:
-        """A row in the agent's own log."""
+        """Add a row to the agent's own log."""
         report = request.parse_body(AgentLogEntry)
         if report.activity_type not in LOGGABLE_TYPES:
             raise InvalidField(reason=f"activity_type must be one of {', '.join(LOGGABLE_TYPES)}")
@@ -348,7 +354,7 @@ class MessageRoutes:
 
 
 def message_parts(text: str, attachments: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
-    """What an agent writes as the parts of a message. Raises InvalidMessage."""
+    """Return an agent's text and attachments as message parts. Raises InvalidMessage."""
     if not text.strip() and not attachments:
         raise InvalidMessage(reason="message is empty; say something")
     if len(text.encode()) > limits.text_bytes:
@@ -360,7 +366,7 @@ def message_parts(text: str, attachments: list[dict[str, Any]], limits: Limits) 
 
 
 def idempotency_key_of(request: Request, limits: Limits) -> str | None:
-    """What tells repetitions of a command, if its header names it. Raises InvalidField."""
+    """Return the key of the header Idempotency-Key, if there is one. Raises InvalidField."""
     key = request.header(b"idempotency-key")
     if key is not None and not is_valid_client_id(key, limits.id_length):
         limit = limits.id_length
@@ -378,7 +384,7 @@ def _receipt_response(rpc_id: str | int | None, receipt: MessageReceipt) -> Resp
 
 
 def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Response:
-    """A refusal in JSON-RPC, if that is what the caller speaks; else it is raised on."""
+    """Return an error as a JSON-RPC response, or raise it if the caller does not speak JSON-RPC."""
     if not speaks_rpc or not isinstance(error, JSON_RPC_ERRORS):
         raise error
     row = error_mapping(error)
@@ -390,7 +396,7 @@ def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool,
 
 
 def _trace_parent_of(request: Request, params: dict[str, Any]) -> str | None:
-    """The trace that a request names, in its header or, for clients that cannot set one, in the message's metadata."""
+    """Return the trace parent of a request: from its header, or from the metadata for clients that cannot set one."""
     metadata = params["metadata"]
     if b"traceparent" not in request.headers and "traceparent" not in metadata:
         return None
@@ -398,7 +404,7 @@ def _trace_parent_of(request: Request, params: dict[str, Any]) -> str | None:
 
 
 def sender_of(caller: Caller) -> Sender:
-    """Who a message is from: never what the body says."""
+    """Return the sender of a message, by the credential and never by the body."""
     if caller.kind is CredentialKind.WORKSPACE:
         return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)
     return Sender(key=f"{caller.kind.value}:{caller.id}", workspace_id=None, user_id=caller.id, user_name=caller.name)

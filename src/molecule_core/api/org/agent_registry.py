@@ -1,4 +1,4 @@
-"""The agent's side of a seat: register, heartbeat, card, peers, discover."""
+"""Routes of agents: register, send heartbeats, set the card, list peers and look them up."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ _AGENT_ACCESS = AccessPolicy(frozenset((WORKSPACE, CredentialKind.ADMIN)))
 
 
 class RegisterBody(Struct):
-    """An agent takes its seat. The card is any JSON; people are shown its name, description and skills."""
+    """Registration of an agent. The card is any JSON; people are shown its name, description and skills."""
 
     id: str
     agent_card: Any
@@ -43,8 +43,10 @@ class RegisterBody(Struct):
 
 
 class HeartbeatBody(Struct):
-    """An agent says that it is there, and, if it likes, what it is and which tools it has. `runtime_state`: `wedged`,
-    or `compacted` if it has lost what it was told before."""
+    """Heartbeat of an agent, optionally with its card and its tools.
+
+    `runtime_state`: `wedged`, or `compacted` if the agent has lost earlier instructions.
+    """
 
     workspace_id: str
     error_rate: float = 0.0
@@ -58,14 +60,14 @@ class HeartbeatBody(Struct):
 
 
 class UpdateCardBody(Struct):
-    """What an agent says of itself."""
+    """A new card of an agent."""
 
     workspace_id: str
     agent_card: Any
 
 
 class AccessCheckBody(Struct):
-    """Whether one may talk to the other."""
+    """Two workspaces, to check whether they may talk."""
 
     caller_id: str
     target_id: str
@@ -86,7 +88,7 @@ class PeerRow(Struct):
 
 
 class RegistryRoutes:
-    """The routes under /registry."""
+    """Routes under /registry."""
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class RegistryRoutes:
     ) -> None:
         self._instruction_builder = instruction_builder
         self._last_tools: dict[str, tuple[str | None, list[Any]]] = {}
-        """What agents have said of their tools last, and the card in which that stands."""
+        """The tools that each agent reported last, with the card that lists them."""
         self._fetcher = fetcher
         self._writer = writer
         self._org = org
@@ -110,7 +112,7 @@ class RegistryRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
         own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER)
         name_query = query_params(string_param("q", "Only those whose name or role holds it."))
@@ -149,11 +151,11 @@ class RegistryRoutes:
         ]
 
     def _own_workspace(self, request: Request, workspace_id: str) -> Workspace:
-        """The workspace that the body names: the caller's own, or any for the admin."""
+        """Return the workspace that the body names: the caller's own, or any for the admin."""
         return self._authenticator.workspace_in_scope(request.caller, workspace_id, WorkspaceScope.OWN)
 
     async def register_agent(self, request: Request) -> Response:
-        """An agent takes its seat. Never makes one, never hands out a token."""
+        """Register an agent at its workspace. Never creates a workspace or issues a token."""
         body = request.parse_body(RegisterBody)
         workspace = self._own_workspace(request, body.id)
         if body.url and (body.delivery_mode or workspace.delivery_mode) != POLL:
@@ -166,7 +168,7 @@ class RegistryRoutes:
         return json_response({"status": "registered", "delivery_mode": workspace.delivery_mode})
 
     async def record_heartbeat(self, request: Request) -> Response:
-        """An agent says that it is there, and how it fares."""
+        """Record that an agent is alive, and its state."""
         body = request.parse_body(HeartbeatBody)
         workspace = self._own_workspace(request, body.workspace_id)
         if not 0 <= body.error_rate <= 1 or body.active_tasks < 0 or body.uptime_seconds < 0:
@@ -191,13 +193,18 @@ class RegistryRoutes:
         return json_response({"status": "ok"})
 
     async def _is_card_locked(self, request: Request) -> bool:
-        """Whether a rule stops changes of the card. What an agent brings along is not refused for that, which would
-        keep it from its seat: the card stays as it is."""
+        """Return whether a rule locks the card.
+
+        Registration and heartbeats are not rejected for that, which would keep the agent offline: the card stays
+        unchanged.
+        """
         return await self._authenticator.approval_gate.requires_approval(request, _CARD_TOOL)
 
     async def _update_tools(self, instruction_builder: InstructionBuilder, body: HeartbeatBody) -> None:
-        """The tools that an agent has at this moment stand in its card, beside what it says there itself, and what it
-        has forgotten it is told again. Most beats say the same as the one before, which costs a comparison."""
+        """Store an agent's current tools in its card, and repeat its instructions after a compaction.
+
+        Most heartbeats equal the previous one, which costs a comparison.
+        """
         if body.runtime_state == COMPACTED:
             await instruction_builder.reset(body.workspace_id)
         text = self._org.active_workspace(body.workspace_id).agent_card
@@ -211,13 +218,13 @@ class RegistryRoutes:
         )
 
     async def update_card(self, request: Request) -> Response:
-        """What an agent says of itself now."""
+        """Set an agent's card."""
         card = request.parse_body(UpdateCardBody)
         await self._writer.update_card(self._own_workspace(request, card.workspace_id).id, card.agent_card)
         return json_response({"status": "updated"})
 
     async def list_peers(self, request: Request) -> Response:
-        """Siblings, then children, then the parent; `q` keeps those whose name or role holds it."""
+        """List siblings, then children, then the parent; `q`: only those with this text in their name or role."""
         search_text = request.query_params().get("q", "").strip().casefold()
         found = [
             each
@@ -241,7 +248,7 @@ class RegistryRoutes:
         )
 
     async def discover_peer(self, request: Request) -> Response:
-        """A peer's name, and where its messages go."""
+        """Return a peer's name, and where its messages are sent."""
         self._check_may_talk(request)
         peer = request.workspace
         card = None if peer.agent_card is None else Raw(peer.agent_card.encode())
@@ -255,7 +262,7 @@ class RegistryRoutes:
             raise CommunicationDenied
 
     async def check_access(self, request: Request) -> Response:
-        """Whether two workspaces may talk; no for every id that the caller's organisation does not hold."""
+        """Return whether two workspaces may talk; false for any id outside the caller's organisation."""
         body = request.parse_body(AccessCheckBody)
         ids = (body.caller_id, body.target_id)
         one, other = (self._org.workspace(each) for each in ids)

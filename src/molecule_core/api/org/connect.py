@@ -1,4 +1,4 @@
-"""How a host of agents is connected to a seat: texts that the canvas shows and people paste. No token is in them."""
+"""Routes of setup texts for connecting a host of agents to a workspace. The texts contain no token."""
 
 from molecule_core.access.model import Role
 from molecule_core.api.http.query_parameters import enum_param, query_params, read_text_param
@@ -16,13 +16,13 @@ from molecule_core.tools import host_config
 
 
 class ConnectRoutes:
-    """The routes of the connect page."""
+    """Routes of the connect page."""
 
     def __init__(self, *, public_url: str) -> None:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         one, page = "/workspaces/{id}/connect", host_config.ConnectPage
         host_query = query_params(enum_param("host", "Where the agent lives.", host_config.HOST_NAMES))
@@ -49,11 +49,11 @@ class ConnectRoutes:
         ]
 
     async def list_hosts(self, _request: Request) -> Response:
-        """All hosts that one can choose."""
+        """List all hosts to choose from."""
         return json_response(host_config.host_rows())
 
     async def get_connect_page(self, request: Request) -> Response:
-        """What to do on the agent's machine."""
+        """Return the setup steps for the agent's machine."""
         host = host_config.find_host(read_text_param(request.query_params(), "host") or host_config.HOST_NAMES[0])
         if host is None:
             raise InvalidField(reason=f"host must be one of {', '.join(host_config.HOST_NAMES)}")

@@ -1,4 +1,4 @@
-"""Organisations: make one, list them."""
+"""Routes of organisations: create and list them."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from molecule_core.org.writer import OrgWriter
 
 
 class CreateOrgBody(Struct):
-    """A tenant that is to be made."""
+    """An organisation to create."""
 
     name: str
     allow_skip_level: bool = False
@@ -26,14 +26,14 @@ class OrgView(Struct):
 
 
 class OrgRoutes:
-    """The routes of organisations."""
+    """Routes of organisations."""
 
     def __init__(self, writer: OrgWriter, org: OrgReader) -> None:
         self._writer = writer
         self._org = org
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         admin = AccessPolicy(frozenset((ADMIN,)))
         return [
             Route("POST", "/orgs", self.create_org, admin, "Make an organisation", CreateOrgBody, OrgView, 201),
@@ -41,14 +41,14 @@ class OrgRoutes:
         ]
 
     async def create_org(self, request: Request) -> Response:
-        """A new tenant."""
+        """Create an organisation."""
         body = request.parse_body(CreateOrgBody)
         return json_response(
             _org_view(await self._writer.create_org(body.name, allow_skip_level=body.allow_skip_level)), 201
         )
 
     async def list_orgs(self, request: Request) -> Response:
-        """All tenants, oldest first."""
+        """List all organisations, oldest first."""
         return json_response([_org_view(org) for org in self._org.orgs()])
 
 

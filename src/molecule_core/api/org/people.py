@@ -1,4 +1,4 @@
-"""Who belongs to an organisation: people and their roles, their own tokens, invitations."""
+"""Routes of an organisation's people: their roles, personal tokens, and invitations."""
 
 from msgspec import Struct
 
@@ -21,14 +21,14 @@ from molecule_core.common.errors import InsufficientRole
 
 
 class AddPersonBody(Struct):
-    """Somebody who is to get a personal token."""
+    """A person to add, who gets a personal token."""
 
     name: str
     role: Role = Role.OPERATOR
 
 
 class PersonView(Struct, omit_defaults=True):
-    """A person; `auth_token` only in the answer that makes it."""
+    """A person; `auth_token` only in the response that creates it."""
 
     id: str
     org_id: str
@@ -39,21 +39,21 @@ class PersonView(Struct, omit_defaults=True):
 
 
 class ChangePersonBody(Struct, forbid_unknown_fields=True):
-    """What may change about a person; what is left out stays."""
+    """Changes to a person; what is left out stays."""
 
     name: str | None = None
     role: Role | None = None
 
 
 class InviteBody(Struct, forbid_unknown_fields=True):
-    """Who is to come in, and as what."""
+    """A person to invite, and their role."""
 
     name: str
     role: Role = Role.OPERATOR
 
 
 class InvitationView(Struct, omit_defaults=True):
-    """An open invitation; `url`, good once, only in the answer that makes it. Times are RFC 3339."""
+    """An open invitation; `url`, valid once, only in the response that creates it. Times are RFC 3339."""
 
     id: str
     name: str
@@ -65,7 +65,7 @@ class InvitationView(Struct, omit_defaults=True):
 
 
 class PeopleRoutes:
-    """The routes of people."""
+    """Routes of people."""
 
     def __init__(self, writer: AccessWriter, reader: AccessReader, live: LiveHub, *, public_url: str) -> None:
         self._writer = writer
@@ -75,7 +75,7 @@ class PeopleRoutes:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         viewer, owner = AccessPolicy(PERSON_OR_ADMIN), AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
         people, one = "/orgs/{org_id}/people", "/orgs/{org_id}/people/{person_id}"
         tokens, invitations = f"{one}/tokens", "/orgs/{org_id}/invitations"
@@ -97,19 +97,19 @@ class PeopleRoutes:
     # -- persons -------------------------------------------------------------------------------------------------------
 
     async def list_people(self, request: Request) -> Response:
-        """All people of an organisation, oldest first."""
+        """List all people of an organisation, oldest first."""
         return json_response(
             [to_person_view(each, None) for each in await self._reader.persons(request.path_params["org_id"])]
         )
 
     async def add_person(self, request: Request) -> Response:
-        """A person with a first token, shown this once."""
+        """Add a person with a first token, which is shown only once."""
         body = request.parse_body(AddPersonBody)
         person, token = await self._writer.add_person(request.path_params["org_id"], body.name, body.role)
         return json_response(to_person_view(person, token), 201)
 
     async def change_person(self, request: Request) -> Response:
-        """Another role is in force at once."""
+        """Change a person's name or role, with effect at once."""
         body = request.parse_body(ChangePersonBody)
         org_id, person_id = request.path_params["org_id"], request.path_params["person_id"]
         person = await self._people.update_person(org_id, person_id, name=body.name, role=body.role)
@@ -118,7 +118,7 @@ class PeopleRoutes:
         return json_response(to_person_view(person, None))
 
     async def remove_person(self, request: Request) -> Response:
-        """What the person held opens nothing any more, and their live channels end."""
+        """Remove a person. Their credentials become invalid and their live channels end."""
         person = await self._people.remove_person(request.path_params["org_id"], request.path_params["person_id"])
         self._live.end_credentials((person.id,), "you belong to this organisation no more")
         return json_response({"status": "removed", "id": person.id, "name": person.name})
@@ -126,7 +126,10 @@ class PeopleRoutes:
     # -- their tokens --------------------------------------------------------------------------------------------------
 
     async def _self_or_as_owner(self, request: Request) -> Person:
-        """The person of the path: the caller, or anybody if the caller is an owner. Raises NotFound, RoleTooLow."""
+        """Return the person of the path: the caller, or any person if the caller is an owner.
+
+        Raises NotFound, InsufficientRole.
+        """
         person = await self._reader.person(request.path_params["org_id"], request.path_params["person_id"])
         own = request.caller.kind is CredentialKind.PERSON and request.caller.id == person.id
         if not own and request.caller.role is not Role.OWNER:
@@ -134,17 +137,17 @@ class PeopleRoutes:
         return person
 
     async def list_tokens(self, request: Request) -> Response:
-        """Hints and times; never a token."""
+        """List a person's tokens by hints and times, never the tokens themselves."""
         person = await self._self_or_as_owner(request)
         return json_response([to_token_view(each) for each in await self._reader.person_tokens(person.id)])
 
     async def issue_token(self, request: Request) -> Response:
-        """A token for scripts, shown this once."""
+        """Issue a token for scripts, which is shown only once."""
         issued = await self._writer.issue_person_token(await self._self_or_as_owner(request))
         return json_response(to_token_view(issued.info, issued.token), 201)
 
     async def revoke_token(self, request: Request) -> Response:
-        """The token opens nothing any more, and its live channels end."""
+        """Revoke a token. It becomes invalid and its live channels end."""
         token = await self._writer.revoke_person_token(
             await self._self_or_as_owner(request), request.path_params["token_id"]
         )
@@ -154,22 +157,22 @@ class PeopleRoutes:
     # -- invitations ---------------------------------------------------------------------------------------------------
 
     async def invite_person(self, request: Request) -> Response:
-        """A link, good once: whoever opens it is a person of this organisation from then on."""
+        """Create an invitation link, valid once, that adds a person to the organisation."""
         body = request.parse_body(InviteBody)
         invitation, code = await self._people.create_invitation(
             request.caller, request.path_params["org_id"], body.name, body.role
         )
-        # Behind the #, so that it reaches no log of a server or proxy.
+        # After the #, so that no log of a server or proxy contains it.
         return json_response(_invitation_view(invitation, f"{self._public_url}/app/#login={code}"), 201)
 
     async def list_invitations(self, request: Request) -> Response:
-        """Those that still let somebody in."""
+        """List invitations that can still be accepted."""
         return json_response(
             [_invitation_view(each, None) for each in await self._reader.invitations(request.path_params["org_id"])]
         )
 
     async def withdraw_invitation(self, request: Request) -> Response:
-        """The link lets nobody in any more."""
+        """Withdraw an invitation. Its link becomes invalid."""
         await self._people.withdraw_invitation(request.path_params["org_id"], request.path_params["invitation_id"])
         return json_response({"status": "withdrawn", "id": request.path_params["invitation_id"]})
 
@@ -181,5 +184,5 @@ def _invitation_view(invitation: Invitation, url: str | None) -> InvitationView:
 
 
 def to_person_view(person: Person, token: str | None) -> PersonView:
-    """A person as people see them."""
+    """Convert a person to the form that people see."""
     return PersonView(person.id, person.org_id, person.name, person.role, to_rfc3339(person.created_at), token)

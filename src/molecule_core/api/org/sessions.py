@@ -1,4 +1,4 @@
-"""Logging in and out. A one-time link carries a code; the page exchanges it for a session in a cookie."""
+"""Routes of login and logout. A one-time link carries a code, which the page exchanges for a session cookie."""
 
 from msgspec import Struct
 
@@ -26,23 +26,23 @@ from molecule_core.views.snapshot import snapshot_user
 from molecule_core.wire.schemas.live import SessionUser, SessionView, SnapshotOrg
 
 FIRST_OWNER_NAME = "Owner"
-"""The person that an organisation's first login link is for."""
+"""Name of the person that an organisation's first login link is for."""
 
 
 class LoginCodeBody(Struct):
-    """What a login link carries behind its #."""
+    """The code that a login link carries after its #."""
 
     code: str
 
 
 class LoginLinkBody(Struct):
-    """Whom a login link is for; the organisation's first owner if nobody is named."""
+    """The person that a login link is for; by default the organisation's first owner."""
 
     person_id: str | None = None
 
 
 class LoginLinkResponse(Struct):
-    """A login link, good once. Whoever opens it is that person."""
+    """A login link, valid once. It logs in as this person."""
 
     url: str
     person_id: str
@@ -51,7 +51,7 @@ class LoginLinkResponse(Struct):
 
 
 class SessionRoutes:
-    """The routes of logging in."""
+    """Routes of login."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SessionRoutes:
         self._version = version
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         owner = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
         links = "/orgs/{org_id}/login-links"
         return [
@@ -113,7 +113,7 @@ class SessionRoutes:
         ]
 
     async def log_in(self, request: Request) -> Response:
-        """A code becomes a session, once. The session's token stands only in the cookie."""
+        """Exchange a code for a session, once. The session's token is only in the cookie."""
         code = request.parse_body(LoginCodeBody).code
         check_same_origin(request.headers)
         login = await self._writer.log_in(code)
@@ -122,7 +122,7 @@ class SessionRoutes:
         return self._session_response(_user_view(login.person), login.person.org_id, (cookie,))
 
     async def log_out(self, request: Request) -> Response:
-        """The session opens nothing any more, and its live channels end."""
+        """End the session and its live channels."""
         session = self._authenticator.session_token(request.headers)
         if session is not None:
             await self._writer.log_out(session)
@@ -130,7 +130,7 @@ class SessionRoutes:
         return Response(b"{}", headers=(self._cookie_header("", 0),))
 
     async def get_session(self, request: Request) -> Response:
-        """Who is logged in; 401 if nobody is."""
+        """Return the person who is logged in; 401 without a session."""
         caller: Caller = request.caller
         return self._session_response(snapshot_user(caller), caller.org_id or self._org.orgs()[0].id, ())
 
@@ -141,26 +141,26 @@ class SessionRoutes:
         return response
 
     async def create_link(self, request: Request) -> Response:
-        """A link that logs a person in, once, within a quarter of an hour by default."""
+        """Create a link that logs a person in, once, within a quarter of an hour by default."""
         org_id, person_id = request.path_params["org_id"], request.parse_body(LoginLinkBody).person_id
         if person_id is None:
             return json_response(await self.create_owner_link(org_id), 201)
         return json_response(await self._create_link_for(await self._reader.person(org_id, person_id)), 201)
 
     async def create_owner_link(self, org_id: str) -> LoginLinkResponse:
-        """A login link for the first owner of an organisation, who is made if there is none."""
+        """Create a login link for the first owner of an organisation, and the owner if there is none."""
         return await self._create_link_for(await self._writer.get_or_create_owner(org_id, FIRST_OWNER_NAME))
 
     async def _create_link_for(self, person: Person) -> LoginLinkResponse:
         code, expires_at = await self._writer.issue_login(person)
-        # Behind the #, so that it reaches no log of a server or proxy.
+        # After the #, so that no log of a server or proxy contains it.
         # control: login-code-in-fragment
         return LoginLinkResponse(
             f"{self._public_url}/app/#login={code}", person.id, person.name, to_rfc3339(expires_at)
         )
 
     def _cookie_header(self, token: str, seconds: int) -> tuple[bytes, bytes]:
-        """No script reads it, no other page's request carries it; over https no plain request does either."""
+        """Return the cookie header: hidden from scripts, never sent cross-site, and for https only sent encrypted."""
         secure = "; Secure" if self._public_url.startswith("https:") else ""
         text = f"{self._cookie}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
         return b"set-cookie", text.encode()

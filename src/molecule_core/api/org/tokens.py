@@ -1,4 +1,4 @@
-"""Tokens of workspaces: list, issue, revoke, rotate; and how an agent connects. No token is ever shown twice."""
+"""Routes of workspace tokens: list, issue, revoke, rotate, and connection details. A token is shown only once."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ _REVOKED_REASON = "the token was revoked"
 
 
 class RotateTokensBody(Struct, forbid_unknown_fields=True):
-    """How long the old tokens are still good."""
+    """How long the old tokens stay valid."""
 
     grace_seconds: int = 0
 
 
 class TokenView(Struct, omit_defaults=True):
-    """A live token. `hint` is its beginning; `auth_token`, the whole, only in the answer that makes it."""
+    """A valid token. `hint` is its beginning; `auth_token`, all of it, only in the response that creates it."""
 
     id: str
     hint: str
@@ -42,7 +42,7 @@ class TokenView(Struct, omit_defaults=True):
 
 
 class TokenRoutes:
-    """The routes of a workspace's credentials."""
+    """Routes of a workspace's tokens."""
 
     def __init__(self, writer: AccessWriter, reader: AccessReader, live: LiveHub, *, public_url: str) -> None:
         self._writer = writer
@@ -51,7 +51,7 @@ class TokenRoutes:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         tokens, external = "/workspaces/{id}/tokens", "/workspaces/{id}/external"
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         return [
@@ -71,18 +71,18 @@ class TokenRoutes:
         ]
 
     async def list_tokens(self, request: Request) -> Response:
-        """Hints and times; never a token."""
+        """List tokens by hints and times, never the tokens themselves."""
         return json_response(
             [to_token_view(each) for each in await self._reader.workspace_tokens(request.workspace.id)]
         )
 
     async def issue_token(self, request: Request) -> Response:
-        """A token beside the others, shown this once."""
+        """Issue an additional token, which is shown only once."""
         issued = await self._writer.issue_workspace_token(request.workspace.org_id, request.workspace.id)
         return json_response(to_token_view(issued.info, issued.token), 201)
 
     async def revoke_token(self, request: Request) -> Response:
-        """The token opens nothing any more, and its live channels end."""
+        """Revoke a token. It becomes invalid and its live channels end."""
         workspace = request.workspace
         token = await self._writer.revoke_workspace_token(
             workspace.org_id, workspace.id, request.path_params["token_id"]
@@ -91,7 +91,7 @@ class TokenRoutes:
         return json_response({"status": "revoked", "id": token.id})
 
     async def rotate_tokens(self, request: Request) -> Response:
-        """A new token, shown this once; the old ones end at once, or after `grace_seconds`."""
+        """Issue a new token, shown only once; the old ones become invalid at once, or after `grace_seconds`."""
         grace, maximum = request.parse_body(RotateTokensBody).grace_seconds, request.limits.grace_seconds
         if not 0 <= grace <= maximum:
             raise InvalidField(reason=f"grace_seconds must lie between 0 and {maximum}")
@@ -106,7 +106,7 @@ class TokenRoutes:
         return json_response(answer)
 
     async def get_connection(self, request: Request) -> Response:
-        """The same as when the seat was made, but for the token."""
+        """Return the connection details as at the workspace's creation, without the token."""
         return json_response({"connection": self._connection_details(request.workspace, None)})
 
     def _connection_details(self, workspace: Workspace, token: str | None) -> dict[str, str]:
@@ -114,6 +114,6 @@ class TokenRoutes:
 
 
 def to_token_view(token: Token, secret: str | None = None) -> TokenView:
-    """A token as people see it."""
+    """Convert a token to the form that people see."""
     expires_at = None if token.expires_at is None else to_rfc3339(token.expires_at)
     return TokenView(token.id, token.hint, to_rfc3339(token.created_at), expires_at, secret)

@@ -1,4 +1,4 @@
-"""Teams and the standing of seats: expand, collapse, pause, resume, hibernate, abilities."""
+"""Routes of teams and workspace states: expand, collapse, pause, resume, hibernate, abilities."""
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
@@ -23,7 +23,7 @@ from molecule_core.wire.schemas.events import WorkspaceView
 
 
 class TeamMember(Struct, forbid_unknown_fields=True):
-    """A seat of a team, and those below it."""
+    """A workspace of a team, and those below it."""
 
     name: str
     role: str | None = None
@@ -41,20 +41,20 @@ class TeamMember(Struct, forbid_unknown_fields=True):
 
 
 class ExpandTeamBody(Struct, forbid_unknown_fields=True):
-    """A team that is to be made below a seat, which then is its coordinator."""
+    """A team to create below a workspace, which becomes its coordinator."""
 
     children: list[TeamMember]
 
 
 class AbilitiesBody(Struct, forbid_unknown_fields=True):
-    """What a seat may do beside talking to its peers; what is left out stays."""
+    """What a workspace may do besides talking to its peers; what is left out stays."""
 
     broadcast_enabled: bool | UnsetType = UNSET
     talk_to_user_enabled: bool | UnsetType = UNSET
 
 
 class WorkspaceTreeRoutes:
-    """The routes that change many seats at once, or how one stands."""
+    """Routes that change teams, or the state of a workspace."""
 
     def __init__(self, writer: OrgWriter, org: OrgReader, *, public_url: str) -> None:
         self._writer = writer
@@ -62,7 +62,7 @@ class WorkspaceTreeRoutes:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         owner_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OWNER)
@@ -87,7 +87,7 @@ class WorkspaceTreeRoutes:
         ]
 
     async def expand_team(self, request: Request) -> Response:
-        """A whole team, or nothing; its tokens are shown this once."""
+        """Create a whole team, or nothing. Its tokens are shown only once."""
         team = tuple(_team_spec(each) for each in request.parse_body(ExpandTeamBody).children)
         created = await self._writer.expand(request.workspace.id, team)
         children = [
@@ -103,7 +103,7 @@ class WorkspaceTreeRoutes:
         return json_response({"status": "expanded", "children": children})
 
     async def collapse_team(self, request: Request) -> Response:
-        """Removes all below a seat. With `name` only if that is its name now: what a person typed to be sure."""
+        """Remove all workspaces below one; with `name`, only if a person typed its current name to confirm."""
         query = request.query_params()
         confirmed, typed = query.get("confirm") == "true", read_text_param(query, "name")
         removed = await self._writer.collapse(request.workspace.id, confirmed=confirmed, typed_name=typed)
@@ -111,22 +111,22 @@ class WorkspaceTreeRoutes:
         return json_response({"status": "collapsed", "removed": names, "removed_ids": ids})
 
     async def pause_workspace(self, request: Request) -> Response:
-        """Messages wait, whatever its agent says, until it is resumed."""
+        """Pause a workspace: its messages wait until it is resumed, whatever its agent reports."""
         return await self._apply_action(request, LifecycleAction.PAUSE)
 
     async def resume_workspace(self, request: Request) -> Response:
-        """It stands again as its agent's last heartbeat says."""
+        """Resume a workspace. Its status is that of its agent's last heartbeat."""
         return await self._apply_action(request, LifecycleAction.RESUME)
 
     async def hibernate_workspace(self, request: Request) -> Response:
-        """Its agent may stop; it wakes when it registers again, or is resumed."""
+        """Hibernate a workspace: its agent may stop, and wakes the workspace by registering; so does resuming it."""
         return await self._apply_action(request, LifecycleAction.HIBERNATE)
 
     async def _apply_action(self, request: Request, action: LifecycleAction) -> Response:
         return self._view_response(await self._writer.apply_lifecycle_action(request.workspace.id, action))
 
     async def set_abilities(self, request: Request) -> Response:
-        """Switches broadcasting and talking to the user on or off."""
+        """Enable or disable broadcasts and messages to the user."""
         submitted = asdict(request.parse_body(AbilitiesBody))
         fields = {name: value for name, value in submitted.items() if value is not UNSET}
         if not fields:

@@ -1,4 +1,4 @@
-"""Workspaces for people: make, read, change, remove, and the tree."""
+"""Routes of workspaces for people: create, read, change, remove, and the tree."""
 
 from typing import Annotated, Any, Literal
 
@@ -44,14 +44,14 @@ ReplySeconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_REPLY_SECONDS)]
 
 
 class CanvasPoint(Struct):
-    """Where a workspace stands on the canvas."""
+    """Position of a workspace on the canvas."""
 
     x: float = 0.0
     y: float = 0.0
 
 
 class CreateWorkspaceBody(Struct):
-    """A seat that is to be made. Without a url it polls; with one, its messages are pushed there."""
+    """A workspace to create. Without a url it polls; with one, its messages are pushed there."""
 
     name: str
     org_id: str | None = None
@@ -73,7 +73,7 @@ class CreateWorkspaceBody(Struct):
 
 
 class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
-    """What may change about a seat; what is left out stays. `parent_id` moves it and all below it; null: to the top."""
+    """Changes to a workspace; what is left out stays. `parent_id` moves it and all below it; null: to the top."""
 
     parent_id: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -106,7 +106,7 @@ class WorkspaceTreeNode(Struct):
 
 
 class WorkspaceStateResponse(Struct, frozen=True):
-    """Whether an agent is to go on; `deleted`, with 404, says that it is to end."""
+    """Whether an agent should continue; `deleted`, with 404, means that it should stop."""
 
     workspace_id: str
     status: str
@@ -115,7 +115,7 @@ class WorkspaceStateResponse(Struct, frozen=True):
 
 
 class WorkspaceRoutes:
-    """The routes of workspaces and their tree."""
+    """Routes of workspaces and their tree."""
 
     def __init__(self, writer: OrgWriter, org: OrgReader, fetcher: Fetcher, *, public_url: str) -> None:
         self._fetcher = fetcher
@@ -124,7 +124,7 @@ class WorkspaceRoutes:
         self._public_url = public_url
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one = "/workspaces/{id}"
         operator = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OPERATOR)
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
@@ -192,7 +192,7 @@ class WorkspaceRoutes:
         ]
 
     async def create_workspace(self, request: Request) -> Response:
-        """A new seat, with its token: the only time that it is shown."""
+        """Create a workspace, and return its token, which is shown only once."""
         body = request.parse_body(CreateWorkspaceBody)
         mode = body.delivery_mode or (PUSH if body.url else POLL)
         await self._check_url(mode, body.url)
@@ -232,12 +232,12 @@ class WorkspaceRoutes:
         )
 
     async def _check_url(self, mode: str | None, url: str | None) -> None:
-        """A url that is to be kept is one that the server may ask. Raises UnsafeUrl, FetchFailed."""
+        """Check that the server may send requests to a push url. Raises UnsafeUrl, FetchFailed."""
         if url and mode != POLL:
             await self._fetcher.check_url(url)
 
     def _org_id_for(self, request: Request, org_id: str | None) -> str:
-        """The organisation a new seat belongs to: the person's own; for the admin, the named or the first one."""
+        """Return the organisation of a new workspace: the person's own; for the admin, the named or the first one."""
         if request.caller.kind is CredentialKind.PERSON:
             if org_id not in (None, request.caller.org_id):
                 raise NotFound(what="organisation")
@@ -249,8 +249,11 @@ class WorkspaceRoutes:
         return org_id
 
     async def list_workspaces(self, request: Request) -> Response:
-        """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked. With
-        `limit` so many of one organisation, behind the seat that `after` names."""
+        """List workspaces that are not removed and that the caller may see, oldest first.
+
+        For the admin, of one organisation if it names one. With `limit`: at most as many of one organisation, after the
+        workspace that `after` names.
+        """
         query = request.query_params()
         own = request.caller.org_id if request.caller.kind is CredentialKind.PERSON else None
         org_id = own or read_text_param(query, "org_id")
@@ -268,7 +271,7 @@ class WorkspaceRoutes:
         return self._org.workspace_view(workspace)
 
     async def get_workspace(self, request: Request) -> Response:
-        """One seat; a removed one only if asked for."""
+        """Return a workspace; a removed one only with `include_removed`."""
         if request.caller.kind is CredentialKind.WORKSPACE:
             own = self._org.workspace(request.caller.id)
             if own is not None and not rules.are_related(self._org, own, request.workspace):
@@ -278,18 +281,18 @@ class WorkspaceRoutes:
         return json_response(self._workspace_view(request.workspace))  # control: workspace-status
 
     async def change_workspace(self, request: Request) -> Response:
-        """Changes what people set about a seat."""
+        """Change the settings of a workspace."""
         body = request.parse_body(ChangeWorkspaceBody)
         fields = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
         check_workspace_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
-        for name in ("delivery_mode", "url"):  # empty, as older clients have it, says nothing
+        for name in ("delivery_mode", "url"):  # older clients send an empty value for no change
             if fields.get(name) == "":
                 del fields[name]
         await self._check_url(fields.get("delivery_mode"), fields.get("url"))
         return json_response(self._workspace_view(await self._writer.update_workspace(request.workspace.id, fields)))
 
     async def remove_workspace(self, request: Request) -> Response:
-        """Removes a seat and all below it. With `name` only if that is its name now: what a person typed to be sure."""
+        """Remove a workspace and all below it; with `name`, only if a person typed its current name to confirm."""
         query = request.query_params()
         removed_workspaces = await self._writer.remove_workspace(
             request.workspace.id, confirmed=query.get("confirm") == "true", typed_name=read_text_param(query, "name")
@@ -299,14 +302,14 @@ class WorkspaceRoutes:
         )
 
     async def get_state(self, request: Request) -> Response:
-        """What an agent asks before it goes on working."""
+        """Return the state that an agent checks before it continues to work."""
         workspace = request.workspace
         paused = workspace.status is WorkspaceStatus.PAUSED
         state = WorkspaceStateResponse(workspace.id, workspace.status.value, paused, workspace.removed)
         return json_response(state, 404 if workspace.removed else 200)
 
     async def get_tree(self, request: Request) -> Response:
-        """The org tree from its roots."""
+        """Return the org tree from its roots."""
         roots = self._org.roots(request.path_params["org_id"])
         return json_response([self._tree_node(root) for root in roots])
 
@@ -316,7 +319,7 @@ class WorkspaceRoutes:
 
 
 def check_workspace_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
-    """Raises InvalidField unless both are plausible."""
+    """Check that both numbers are plausible. Raises InvalidField."""
     if not 0 <= tier <= _MAX_TIER:
         raise InvalidField(reason=f"tier must lie between 0 and {_MAX_TIER}")
     if not 1 <= max_concurrent_tasks <= _MAX_TASKS:
@@ -324,10 +327,11 @@ def check_workspace_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
 
 
 def connection_details(workspace_id: str, token: str | None, url: str, *, mode: str = POLL) -> dict[str, str]:
-    """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else; without one,
-    the commands have a place for it.
+    """Return all that an agent needs to connect, with commands to paste.
 
-    The commands keep it in a file or the environment: process arguments are readable by others on a machine."""
+    Only this response contains the token; without one, the commands have a placeholder. The commands keep it in a file
+    or the environment, since other users of a machine can read process arguments.
+    """
     secret = token or "YOUR-TOKEN"
     register = f'{{"id":"{workspace_id}","delivery_mode":"{mode}","agent_card":{{"name":"My agent"}}}}'
     return {

@@ -1,4 +1,4 @@
-"""Agents that work together, over REST: what the thread of the path does to others, in its name."""
+"""Routes of collaboration: what the thread of the path does to other agents of its tree."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -21,13 +21,13 @@ from molecule_core.threads.waits import AgentWaits
 from molecule_core.wire.schemas.thread_log import CollabCallEntry
 from molecule_core.wire.schemas.threads import AgentCallBody, AgentCallResponse, AgentList
 
-# A letter waits for a turn, also where its receiver has none to come.
+# A message waits for a turn, even if its recipient has none scheduled.
 _SEND_TOOL = "send"
 CollabAction = Callable[[Thread, AgentCallBody], Awaitable[CollabCallEntry]]
 
 
 class CollaborationRoutes:
-    """The routes of collaboration."""
+    """Routes of collaboration."""
 
     def __init__(
         self, writer: AgentWriter, waits: AgentWaits, reader: ThreadReader, org: OrgReader, *, limits: Limits
@@ -39,7 +39,7 @@ class CollaborationRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         every = "/threads/{thread_id}/agents"
         drive, see, writer = (
             AccessPolicy(ALL_CREDENTIALS, role=Role.OPERATOR),
@@ -73,7 +73,7 @@ class CollaborationRoutes:
         ]
 
     def _action_route(self, path: str, about: str, action: CollabAction, status: int) -> Route:
-        """A route of one verb. The same call_id again gives the same answer, and does nothing."""
+        """Build the route of one action. The same `call_id` again returns the same response and does nothing."""
 
         async def handle(request: Request) -> Response:
             agent_call, thread = self._parse_agent_call(request), await self._access.find_drivable(request)
@@ -86,13 +86,15 @@ class CollaborationRoutes:
         return Route("POST", path, handle, drive, about, AgentCallBody, AgentCallResponse, status, rate_class=SEND_RATE)
 
     async def wait_for_agents(self, request: Request) -> Response:
-        """Held until it is over, or as long as a request is held: then `call.status` is inProgress, and the same call
-        is to be made again."""
+        """Wait for other agents, at most as long as a request may be held.
+
+        If `call.status` is inProgress then, the same call is to be made again.
+        """
         agent_call, thread = self._parse_agent_call(request), await self._access.find_drivable(request)
         return json_response(await self._with_undriven(await self._waits.wait_for_agents(thread, agent_call)))
 
     async def _with_undriven(self, result: AgentCallResponse) -> AgentCallResponse:
-        """The same with those whom nobody runs: they are reached, and nothing would come of it."""
+        """Add the recipients that no engine runs: the call reaches them, but has no effect."""
         rows = await self._reader.find_threads(result.call.receiver_thread_ids)
         undriven = await self._undriven_fields([each for each in rows if each.open or result.call.tool == _SEND_TOOL])
         return replace(result, **undriven)
@@ -103,8 +105,10 @@ class CollaborationRoutes:
         return {"undriven": [each.path for each in found], "quiet": undriven}
 
     async def list_agents(self, request: Request) -> Response:
-        """The agents of the tree whose paths begin with `prefix`: relative to the thread, or absolute. What those said
-        that the caller may not read and that are below none of its own is left out."""
+        """List the agents of the tree whose paths begin with `prefix`: relative to the thread, or absolute.
+
+        Messages of threads that the caller may not read and that are below none of its own are left out.
+        """
         thread, prefix = await self._access.find_readable(request), read_text_param(request.query_params(), "prefix")
         path = ROOT_PATH if prefix is None else rules.resolve_path(thread.path, prefix)
         tree = await self._reader.load_tree(thread.root_id)

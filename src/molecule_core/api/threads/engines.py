@@ -1,4 +1,4 @@
-"""Threads over REST, for engines: who claims one, begins its turns, adds to its log and ends them."""
+"""Routes of threads for engines: claim a thread, begin and end its turns, append to its log."""
 
 import msgspec
 
@@ -44,7 +44,7 @@ from molecule_core.wire.schemas.threads import (
 
 
 class EngineRoutes:
-    """The routes of threads for engines."""
+    """Routes of threads for engines."""
 
     def __init__(self, writer: EngineWriter, reader: ThreadReader, org: OrgReader, *, limits: Limits) -> None:
         self._writer = writer
@@ -53,7 +53,7 @@ class EngineRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         one, turn = "/threads/{thread_id}", "/threads/{thread_id}/turns/{turn_id}"
         agent, own = (
             AccessPolicy(ALL_CREDENTIALS, role=Role.OPERATOR),
@@ -93,8 +93,11 @@ class EngineRoutes:
         ]
 
     async def list_work(self, request: Request) -> Response:
-        """Threads with a turn to begin, or whose engine was not heard of any more. `wait` (seconds) waits for one;
-        `owner`: also those that this engine holds; `own_too=1`: also those where it had begun a turn before it died."""
+        """List threads with a turn to begin, or whose engine has stopped responding.
+
+        `wait` (seconds) waits for one; `owner`: include those that this engine holds; `own_too=1`: include those where
+        it had begun a turn before it died.
+        """
         query = request.query_params()
         wait = read_int_param(query, "wait", minimum=0, maximum=self._limits.wait_seconds) or 0
         own_too = bool(read_int_param(query, "own_too", minimum=0))
@@ -103,7 +106,7 @@ class EngineRoutes:
         return json_response(await self._reader.wait_for_work(request.workspace.id, owner, wait, include_own=own_too))
 
     async def claim_thread(self, request: Request) -> Response:
-        """The thread is the engine's, and no older claim writes any more."""
+        """Claim a thread for an engine. Older claims cannot write any more."""
         body, thread = request.parse_body(ClaimThreadBody), await self._access.find_drivable(request)
         owner = validate_line(body.owner, self._limits.name_length, "owner")
         if not owner:
@@ -111,13 +114,13 @@ class EngineRoutes:
         return json_response(await self._writer.claim(thread, owner))
 
     async def release_thread(self, request: Request) -> Response:
-        """Another engine may have it at once."""
+        """Release a thread. Another engine can claim it at once."""
         body, thread = request.parse_body(ReleaseThreadBody), await self._access.find_drivable(request)
         await self._writer.release(thread, body.generation)
         return json_response(await self._reader.to_item(await self._reader.get_thread(thread.thread_id)))
 
     async def begin_turn(self, request: Request) -> Response:
-        """The turn begins, or goes on; the answer is what the model is to see."""
+        """Begin or continue a turn, and return the context for the model."""
         body, thread = request.parse_body(BeginTurnBody), await self._access.find_drivable(request)
         stop = await self._writer.begin_turn(
             thread, request.path_params["turn_id"].replace("\x00", ""), body.generation
@@ -127,8 +130,7 @@ class EngineRoutes:
         )
 
     async def append_entries(self, request: Request) -> Response:
-        """Lines are added to the log, before the model sees them. Without any, it renews the claim and asks for
-        news."""
+        """Append entries to the log before the model sees them. Without entries: renew the claim, check for news."""
         body, thread = request.parse_body(AppendEntriesBody), await self._access.find_drivable(request)
         thread_idempotency_key(request, body.key, self._limits)
         if len(body.entries) > self._limits.thread_entries:
@@ -141,7 +143,7 @@ class EngineRoutes:
         return json_response(await self._writer.append_entries(thread, body))
 
     async def end_turn(self, request: Request) -> Response:
-        """The turn is over; who asked for it hears of it."""
+        """End a turn and notify the party that requested it."""
         body, thread = request.parse_body(EndTurnBody), await self._access.find_drivable(request)
         ended = await self._writer.end_turn(thread, request.path_params["turn_id"].replace("\x00", ""), body)
         return json_response(await self._reader.to_item(ended))

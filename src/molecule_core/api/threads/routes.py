@@ -1,7 +1,4 @@
-"""All edges of threads as one: for clients, for engines, for agents that work together, for app-servers' clients.
-
-Above: the server, which wires it. Below: the four edges.
-"""
+"""All routes of threads: for clients, engines, collaborating agents, and clients of the app-server protocol."""
 
 from molecule_core.api.app_server.methods import InternalCall
 from molecule_core.api.app_server.websocket import AppServerRoutes
@@ -21,13 +18,13 @@ from molecule_core.threads.waits import AgentWaits
 from molecule_core.threads.writer import ThreadWriter
 
 ThreadWriters = tuple[ThreadWriter, EngineWriter, AgentWriter, AgentWaits]
-"""Who changes threads: for clients, for engines, for agents, and who waits."""
+"""Writers of threads: for clients, engines and agents, and the waits of agents."""
 AppServerDependencies = tuple[LiveHub, Authenticator, InternalCall]
-"""What the dialect of app-servers stands on: live channels, who is let in, and who answers requests."""
+"""Dependencies of the app-server protocol: live channels, authentication, and internal calls."""
 
 
 class ThreadRouteGroup:
-    """Every route about a thread."""
+    """All routes of threads."""
 
     def __init__(
         self,
@@ -48,5 +45,5 @@ class ThreadRouteGroup:
         )
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         return [route for group in self._groups for route in group.routes()]

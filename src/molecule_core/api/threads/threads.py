@@ -1,4 +1,4 @@
-"""Threads over REST, for people and agents: to start, read, steer, stop, fork, resume and close them."""
+"""Routes of threads for people and agents: start, read, steer, stop, fork, resume and close them."""
 
 from typing import Any
 
@@ -52,31 +52,37 @@ from molecule_core.wire.schemas.threads import (
 
 
 class ThreadAccess:
-    """Finds the thread of a path for those who may have to do with it."""
+    """Access control of threads."""
 
     def __init__(self, reader: ThreadReader, org: OrgReader) -> None:
         self._reader = reader
         self._org = org
 
     async def find_readable(self, request: Request) -> Thread:
-        """For who may read it: persons of its organisation, its own workspace, and the one that its tree begins in.
-        Raises NotFound."""
+        """Return the thread of the path, if the caller may read it. Raises NotFound.
+
+        People of its organisation, its own workspace, and the workspace in which its tree begins may read it.
+        """
         thread = await self._find_in_org(request)
         if thread.workspace_id != (await self.readable_workspace(request, thread) or thread.workspace_id):
             raise NotFound(what="thread")
         return thread
 
     async def readable_workspace(self, request: Request, thread: Thread) -> str | None:
-        """The workspace of whose threads alone the caller may read in the tree of a thread: its own, where the tree
-        begins elsewhere. None: it may read all of them."""
+        """Return the only workspace whose threads the caller may read in the tree of a thread, or None for all.
+
+        A workspace reads only its own threads if the tree begins in another one.
+        """
         if request.caller.kind is not CredentialKind.WORKSPACE:
             return None
         root = thread if thread.thread_id == thread.root_id else await self._reader.find_thread(thread.root_id)
         return None if root is not None and root.workspace_id == request.caller.id else request.caller.id
 
     async def find_drivable(self, request: Request) -> Thread:
-        """For who may drive it: persons (whose role the guards have looked at), and its own workspace. Raises
-        NotFound."""
+        """Return the thread of the path, if the caller may drive it. Raises NotFound.
+
+        People (whose role is checked already) and its own workspace may drive it.
+        """
         thread = await self._find_in_org(request)
         if request.caller.kind is CredentialKind.WORKSPACE and thread.workspace_id != request.caller.id:
             raise NotFound(what="thread")
@@ -91,7 +97,7 @@ class ThreadAccess:
         return thread
 
     def author_of(self, request: Request) -> Author:
-        """Who acts, as the credential proves it."""
+        """Return the author of a change, as the credential proves it."""
         if request.caller.kind is not CredentialKind.WORKSPACE:
             return Author("person", request.caller.id, request.caller.name)
         workspace = self._org.workspace(request.caller.id)
@@ -99,7 +105,7 @@ class ThreadAccess:
 
 
 class ThreadRoutes:
-    """The routes of threads for clients."""
+    """Routes of threads for clients."""
 
     def __init__(
         self, writer: ThreadWriter, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
@@ -112,7 +118,7 @@ class ThreadRoutes:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """The rows for the table."""
+        """Return the routes."""
         every, one = "/workspaces/{id}/threads", "/threads/{thread_id}"
         own, viewer = (
             AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
@@ -195,11 +201,14 @@ class ThreadRoutes:
             ),
         ]
 
-    # -- starting ------------------------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------------
 
     async def start_thread(self, request: Request) -> Response:
-        """A new thread, with the base instructions that are given, else with the prompt that the agent of the workspace
-        has told last. They are kept for good."""
+        """Start a thread.
+
+        Its base instructions are those in the request, else the last prompt that the workspace's agent reported. They
+        are stored permanently.
+        """
         body = request.parse_body(StartThreadBody)
         thread = await self._writer.start(
             request.workspace,
@@ -224,7 +233,10 @@ class ThreadRoutes:
         )
 
     async def fork_thread(self, request: Request) -> Response:
-        """Base instructions, model, effort, tools and permissions are the source's, unless they are given anew."""
+        """Fork a thread.
+
+        Base instructions, model, effort, tools and permissions are those of the source, unless the request sets them.
+        """
         body, source = request.parse_body(ForkThreadBody), await self._access.find_drivable(request)
         workspace = self._org.workspace(source.workspace_id)
         if workspace is None or workspace.removed:
@@ -240,7 +252,7 @@ class ThreadRoutes:
         return json_response(await self._reader.to_view(thread), 201)
 
     async def resume_thread(self, request: Request) -> Response:
-        """What is given anew is kept as a new version, and is in the answer."""
+        """Resume a thread. Changed settings are stored as a new version and returned."""
         settings, thread = (
             self._thread_settings(request.parse_body(ThreadOverrides)),
             await self._access.find_drivable(request),
@@ -266,10 +278,10 @@ class ThreadRoutes:
             permissions=body.permissions,
         )
 
-    # -- driving -------------------------------------------------------------------------------------------------------
+    # -- turns ---------------------------------------------------------------------------------------------------------
 
     async def start_turn(self, request: Request) -> Response:
-        """Input joins the turn that runs, or gets one of its own: 202 as soon as it cannot be lost."""
+        """Add input to the running turn, or to a new one. Responds with 202 as soon as the input is stored."""
         body, thread = request.parse_body(StartTurnBody), await self._access.find_drivable(request)
         result = await self._writer.submit_input(
             thread,
@@ -282,19 +294,19 @@ class ThreadRoutes:
         return json_response(result, 202)
 
     async def compact_thread(self, request: Request) -> Response:
-        """Its engine sums up what was said in a turn of its own."""
+        """Have the engine summarize the conversation, in a turn of its own."""
         thread = await self._access.find_drivable(request)
         return json_response(await self._writer.compact(thread, self._access.author_of(request)), 202)
 
     async def interrupt_turn(self, request: Request) -> Response:
-        """The turn that runs ends at once. `descendants`: detach (as they are) or interrupt."""
+        """End the running turn at once. `descendants`: detach (leave them as they are) or interrupt."""
         body, thread = request.parse_body(InterruptThreadBody), await self._access.find_drivable(request)
         return await self._thread_response(
             await self._writer.interrupt(thread, self._access.author_of(request), body.descendants)
         )
 
     async def close_thread(self, request: Request) -> Response:
-        """It takes nothing more. `descendants`: detach (as they are), interrupt or close."""
+        """Close a thread: it accepts no more input. `descendants`: detach (leave as they are), interrupt or close."""
         body, thread = request.parse_body(CloseThreadBody), await self._access.find_drivable(request)
         return await self._thread_response(
             await self._writer.close(thread, self._access.author_of(request), body.descendants)
@@ -303,11 +315,14 @@ class ThreadRoutes:
     async def _thread_response(self, thread: Thread) -> Response:
         return json_response(await self._reader.to_item(thread))
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- read ----------------------------------------------------------------------------------------------------------
 
     async def list_threads(self, request: Request) -> Response:
-        """Newest first. `state`: a status, open or closed; `parent` and `ancestor`: those below this thread;
-        `before` (a thread_id) pages back. A page ends early where what they answered fills it (`page_bytes`)."""
+        """List threads of a workspace, newest first.
+
+        `state`: a status, open or closed; `parent`: directly below this thread; `ancestor`: anywhere below it; `before`
+        (a thread_id) pages back. A page ends early where its answers fill it (`page_bytes`).
+        """
         query = request.query_params()
         state, cursor = read_text_param(query, "state"), read_text_param(query, "before")
         if state is not None and state not in STATES:
@@ -322,15 +337,14 @@ class ThreadRoutes:
         return json_response(ThreadPage(await self._reader.to_items(rows), is_end))
 
     async def _own_thread(self, request: Request, thread_id: str) -> Thread:
-        """A thread of the workspace. Raises NotFound, also for one of others."""
+        """Return a thread of the workspace. Raises NotFound, also for a thread of another workspace."""
         thread = await self._reader.get_thread(thread_id)
         if thread.workspace_id != request.workspace.id:
             raise NotFound(what="thread")
         return thread
 
     async def _list_below(self, request: Request, ancestor_id: str, *, direct: bool) -> Response:
-        """Those of the tree of one of the workspace's threads that the caller may read: at most as many as a tree may
-        have."""
+        """List the threads below one of the workspace's that the caller may read: at most the size of a tree."""
         parent = await self._own_thread(request, ancestor_id)
         tree, readable_id = (
             await self._reader.load_tree(parent.root_id),
@@ -345,12 +359,11 @@ class ThreadRoutes:
         return json_response(ThreadPage(await self._reader.to_items(rows), reached_end=True))
 
     async def get_thread(self, request: Request) -> Response:
-        """A thread with its base instructions and layers."""
+        """Return a thread with its base instructions and layers."""
         return json_response(await self._reader.to_view(await self._access.find_readable(request)))
 
     async def list_items(self, request: Request) -> Response:
-        """The log, oldest first, behind the ordinal `after`. A page ends early where its lines fill it
-        (`page_bytes`)."""
+        """List log entries after the ordinal `after`, oldest first. A page ends early at `page_bytes`."""
         query, thread = request.query_params(), await self._access.find_readable(request)
         maximum = self._limits.thread_rows
         count = read_int_param(query, "limit", minimum=1, maximum=maximum) or maximum
@@ -358,25 +371,28 @@ class ThreadRoutes:
         return json_response(await self._reader.entry_page(thread, after, count))
 
     async def get_model_context(self, request: Request) -> Response:
-        """What the model will see: every item with its origin, version and tokens."""
+        """Return what the model will see: every item with its origin, version and tokens."""
         return json_response(await self._reader.build_model_context(await self._access.find_readable(request)))
 
     async def get_tree(self, request: Request) -> Response:
-        """Those threads of its tree that the caller may read, and what the whole tree uses of the limits."""
+        """Return the threads of the tree that the caller may read, and how much of its limits the whole tree uses."""
         thread = await self._access.find_readable(request)
         return json_response(
             await self._reader.to_tree_view(thread, await self._access.readable_workspace(request, thread))
         )
 
     async def get_collab(self, request: Request) -> Response:
-        """What the agents of its tree asked and wrote each other last, with receipts: those that the caller may read,
-        and letters to and from them. No more calls than fill a page (`page_bytes`)."""
+        """List the latest calls and messages between the agents of the tree, with receipts.
+
+        Includes those that the caller may read, and messages to and from them. Calls are limited to one page
+        (`page_bytes`).
+        """
         thread = await self._access.find_readable(request)
         return json_response(
             await self._reader.collab_page(thread.root_id, await self._access.readable_workspace(request, thread))
         )
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     def _check_text(self, text: str, name: str) -> str:
         if len(text.encode()) > self._limits.prompt_bytes:
@@ -388,7 +404,7 @@ class ThreadRoutes:
 
 
 def checked_inputs(inputs: str | list[TextInput], limits: Limits) -> list[TextInput]:
-    """Input of a turn. Raises InvalidField."""
+    """Return the input of a turn as a list of texts. Raises InvalidField."""
     texts = [TextInput(inputs)] if isinstance(inputs, str) else inputs
     for each in texts:
         validate_line(each.peer or "", limits.name_length, "peer")
@@ -402,7 +418,7 @@ def checked_inputs(inputs: str | list[TextInput], limits: Limits) -> list[TextIn
 
 
 def thread_idempotency_key(request: Request, key_from_body: str | None, limits: Limits) -> str | None:
-    """What tells repetitions, from the body or the header Idempotency-Key. Raises InvalidField."""
+    """Return the idempotency key of the body or of the header Idempotency-Key. Raises InvalidField."""
     key: Any = key_from_body or request.header(b"idempotency-key")
     if key is not None and not is_valid_client_id(key, limits.id_length):
         raise InvalidField(reason=f"key must be at most {limits.id_length} characters of A-Z a-z 0-9 . _ : -")

@@ -1,7 +1,7 @@
-"""Which internet addresses the server may be led to by a url that somebody else wrote.
+"""Decides which addresses the server may connect to for a url from outside.
 
-The tables are our own: what `ipaddress` calls global differs between the Pythons we run on, and leaves holes (NAT64,
-6to4, IPv4-compatible, multicast).
+The tables are our own: what `ipaddress` calls global differs between Python versions and has gaps (NAT64, 6to4,
+IPv4-compatible, multicast).
 """
 
 import ipaddress
@@ -14,17 +14,17 @@ from molecule_core.common.errors import BadSettings
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# What is set aside in 0.0.0.0/0, by IANA's registry of special addresses; a comment where that alone is not the reason.
+# Reserved by IANA's registry of special addresses; a comment names any further reason.
 _RESERVED_IPV4 = tuple(
     ipaddress.IPv4Network(text)
     for text in (
-        "0.0.0.0/8",  # Linux takes 0.0.0.0 as itself
+        "0.0.0.0/8",  # Linux connects 0.0.0.0 to itself
         "10.0.0.0/8",
         "100.64.0.0/10",
         "127.0.0.0/8",
-        "169.254.0.0/16",  # clouds give credentials away at 169.254.169.254
+        "169.254.0.0/16",  # clouds serve credentials at 169.254.169.254
         "172.16.0.0/12",
-        "192.0.0.0/24",  # two addresses of it are global, but no agent lives there
+        "192.0.0.0/24",  # two addresses of it are global, but run no agents
         "192.0.2.0/24",
         "192.31.196.0/24",  # AS112 and AMT, here and below: anycast services, no agents
         "192.52.193.0/24",
@@ -39,7 +39,7 @@ _RESERVED_IPV4 = tuple(
     )
 )
 
-# All of IPv6 that has been given out for single hosts lies here; everything outside is refused unseen.
+# All of IPv6 allocated to single hosts; everything outside is rejected.
 _UNICAST_IPV6 = ipaddress.IPv6Network("2000::/3")
 _RESERVED_IPV6 = tuple(
     ipaddress.IPv6Network(text)
@@ -51,30 +51,30 @@ _RESERVED_IPV6 = tuple(
         "3fff::/20",
     )
 )
-# The IPv4 address inside is what is really reached, and resolvers of IPv6-only networks give out just these.
+# The embedded IPv4 address is the real target, and resolvers of IPv6-only networks return these.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
-# A network any wider holds more than somebody's own machines, the cloud's credentials among them.
+# A wider network would include more than the operator's own machines, such as the cloud's credential service.
 _MIN_PREFIX_LENGTH = {4: 8, 6: 7}
 
 
 class NetPolicy(Struct, frozen=True):
-    """What the operator allows beside public addresses."""
+    """Networks that the operator allows besides public addresses."""
 
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def from_networks(cls, networks: Iterable[str]) -> "NetPolicy":
-        """The policy for the setting push_networks. Raises BadSettings, which names the network that is wrong."""
+        """Parse the setting push_networks. Raises BadSettings, which names the invalid network."""
         return cls(tuple(_parse_network(text) for text in networks))
 
     def is_listed(self, address: Address) -> bool:
-        """Whether the operator has listed the address, by one of its networks."""
+        """Return whether one of the operator's networks contains the address."""
         unwrapped_address = unwrap_mapped_ipv4(address)
         return any(unwrapped_address in network for network in self.networks)
 
     def allows(self, address: Address) -> bool:
-        """Whether a url may lead there at all."""
+        """Return whether a url may lead to the address."""
         return is_public(address) or self.is_listed(address)
 
 
@@ -89,12 +89,12 @@ def _parse_network(text: str) -> Network:
 
 
 def unwrap_mapped_ipv4(address: Address) -> Address:
-    """The same address as IPv4 if it is only written as IPv6 (::ffff:127.0.0.1), else itself."""
+    """Return the IPv4 address of a mapped one (::ffff:127.0.0.1), else the address itself."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is public and of one host; the same on every Python."""
+    """Return whether an address is public and unicast; the same on every Python."""
     unwrapped_address = unwrap_mapped_ipv4(address)
     if isinstance(unwrapped_address, ipaddress.IPv4Address):
         return not any(unwrapped_address in network for network in _RESERVED_IPV4)

@@ -1,6 +1,6 @@
-"""A url that somebody else wrote, read strictly: one spelling for each place, and everything else is refused.
+"""Strict parser of urls from outside: one spelling for each target, everything else is rejected.
 
-Libraries disagree about odd urls; what is refused here reaches none of them.
+Libraries disagree about unusual urls; a url rejected here reaches none of them.
 """
 
 import ipaddress
@@ -13,7 +13,7 @@ from molecule_core.common.errors import UnsafeUrl
 from molecule_core.common.net.ip_policy import Address
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# One label of a name. The underscore is no letter of the standard, but networks of containers use it.
+# One label of a name. The underscore is outside the standard, but container networks use it.
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _REQUEST_TARGET = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
@@ -21,30 +21,32 @@ _MAX_HOST_LENGTH = 253
 
 
 class ParsedUrl(Struct, frozen=True):
-    """Where a url leads. `host` is a name in lower case, or an address as it is written without brackets."""
+    """Target of a url. `host` is a name in lower case, or an address without brackets."""
 
     scheme: str
     host: str
     port: int
     path: str
-    """With its query, as it stands in the first line of a request."""
+    """With its query, as in the request line."""
     address: Address | None
-    """Set if the host is an address and no name."""
+    """None if the host is a name."""
 
     @property
     def is_https(self) -> bool:
-        """Whether the connection is encrypted and the other side proves its name."""
+        """Return whether the connection is encrypted and the server authenticated."""
         return self.scheme == "https"
 
     @property
     def authority(self) -> str:
-        """The value of the header Host."""
+        """Return the value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def parse_url(url: str, max_length: int) -> ParsedUrl:
-    """The parts of a url of at most so many characters. Raises UnsafeUrl, which repeats nothing of it but the host."""
+    """Parse a url of at most `max_length` characters.
+
+    Raises UnsafeUrl, whose text repeats no part of the url but the host."""
     if len(url) > max_length:
         _reject(f"it has {len(url)} characters; at most {max_length} are taken")
     if not (url.isascii() and url.isprintable()) or " " in url:
@@ -80,9 +82,7 @@ def _parse_host(host: str) -> tuple[str, Address | None]:
         address = _parse_ipv6(host[1:-1])
         return str(address), address
     labels = host.split(".")
-    if _NUMERIC_LABEL.fullmatch(
-        labels[-1]
-    ):  # an address then, by the standard of browsers, and not the name of anything
+    if _NUMERIC_LABEL.fullmatch(labels[-1]):  # the URL standard of browsers parses it as an address
         address_4 = _parse_ipv4(host)
         return host, address_4
     if len(host) > _MAX_HOST_LENGTH or not all(map(_LABEL.fullmatch, labels)):
@@ -99,7 +99,7 @@ def _parse_ipv4(host: str) -> ipaddress.IPv4Address:
 
 def _parse_ipv6(text: str) -> ipaddress.IPv6Address:
     try:
-        if "%" in text:  # a zone is of this machine alone
+        if "%" in text:  # a zone is valid on one machine only
             raise ValueError
         return ipaddress.IPv6Address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Safe fetch: the one way by which the server itself asks another server, since others write the urls.
+"""Fetches urls from outside: the only way for the server to make requests to other servers.
 
-Every url passes one path: read strictly, resolved once, every address checked, and then the connection goes to exactly
-the address that was checked. docs/fetch.md tells operators what is allowed, docs/decisions/0011-safe-fetch.md why.
+Every url is parsed strictly and resolved once, every address is checked, and the connection goes to a checked address.
+docs/fetch.md says what is allowed, docs/decisions/0011-safe-fetch.md why.
 """
 
 import asyncio
@@ -24,27 +24,27 @@ from molecule_core.common.net.parsed_url import ParsedUrl, parse_url
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name for a port, best first; OSError if there are none."""
+"""Returns the addresses of a name for a port, best first; raises OSError if there are none."""
 Connector = Callable[[str, int, ssl.SSLContext | None, str | None], Awaitable[Streams]]
-"""A connection to an address and port, encrypted if there is a context, with the name that the certificate is for."""
+"""Connects to an address and port; with TLS if there is a context, verified for the given name."""
 
-# A name may have a hundred addresses. All are checked, and so many are tried until one takes the connection.
+# A name may have a hundred addresses: all are checked, and only the first of them are tried.
 _MAX_TRIES = 4
 _READ_BYTES = 64 << 10
-# A chunk of one byte takes six on the wire: no honest answer takes more than this for each byte of its body.
+# A chunk of one byte needs six on the wire: no reasonable response needs more for each byte of its body.
 _MAX_WIRE_BYTES_PER_BYTE = 6
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# These say how the request itself is sent; the caller's are left out.
+# These describe the transport of the request; the caller's values are dropped.
 _TRANSPORT_HEADERS = frozenset(
     "host connection content-length transfer-encoding accept-encoding te trailer upgrade expect".split()
 )
 _NAME_MISMATCH_CODES = {62, 64}
-"""OpenSSL's numbers for a certificate of another name or address."""
+"""OpenSSL's error numbers for a certificate of another name or address."""
 
 
 class FetchResult(Struct, frozen=True):
-    """An answer. The names of the headers are in lower case; a name that came twice has its values joined by commas."""
+    """A response. Header names are in lower case; values of a repeated header are joined by commas."""
 
     status: int
     headers: dict[str, str]
@@ -52,45 +52,48 @@ class FetchResult(Struct, frozen=True):
 
 
 class Fetcher(Protocol):
-    """What a part that pushes or fetches is given; a test gives it one that stays at home.
+    """Client for urls from outside; tests pass one that makes no connections.
 
-    Raises UnsafeUrl if the url leads, or may lead, to where nobody allowed it to; no connection was made then.
-    Raises FetchFailed if there is no usable answer: nobody there, too late, too large, a redirect (3xx), not HTTP. Its
-    `details["sent"]` says whether any of the request was sent, so that the other side may have acted on it, and
-    `details["status"]` that it has answered (with which status; 0: with what is no HTTP); None if no answer came.
-    `details["reason"]` of both is for people: it names a host at most, never a path, a query or a header. Every other
-    status is an answer and is returned, also 4xx and 5xx."""
+    Raises UnsafeUrl, before any connection is made, if the url leads or may lead to an address that is not allowed.
+
+    Raises FetchFailed if there is no usable response: no connection, too late, too large, a redirect (3xx), not HTTP.
+    `details["sent"]`: whether any of the request was sent, so that the remote server may have acted on it.
+    `details["status"]`: the status of the response, 0 if it was not HTTP, None if none came.
+
+    `details["reason"]` of both errors is for people: it names a host at most, never a path, query or header. Every
+    other status, also 4xx and 5xx, is returned."""
 
     async def post(
         self, url: str, headers: dict[str, str], body: bytes, *, timeout_seconds: float, max_bytes: int
     ) -> FetchResult:
-        """Sends a body. The time is for everything from the name's resolution to the answer's last byte."""
+        """Send a body. `timeout_seconds` covers everything from name resolution to the last byte of the response."""
 
     async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
-        """Asks for what is there."""
+        """Request a url with GET."""
 
     async def check_url(self, url: str) -> None:
-        """For the moment somebody registers a url: all that a fetch would check, without a connection. Raises
-        UnsafeUrl, also if the name does not resolve."""
+        """Check a url at registration as a fetch would, without connecting.
+
+        Raises UnsafeUrl, also if the name does not resolve."""
 
 
 async def resolve_name(name: str, port: int) -> Sequence[str]:
-    """Asks the machine's resolver."""
+    """Resolve a name with the machine's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in found]
 
 
 async def open_connection(address: str, port: int, tls: ssl.SSLContext | None, name: str | None) -> Streams:
-    """Opens a connection. AI_NUMERICHOST: whatever stands there, nothing is resolved a second time."""
+    """Open a connection. AI_NUMERICHOST ensures that nothing is resolved a second time."""
     return await asyncio.open_connection(
         address, port, ssl=tls, server_hostname=name, limit=_READ_BYTES, flags=socket.AI_NUMERICHOST
     )
 
 
 class SafeFetcher(Fetcher):
-    """One connection for each fetch, made to a checked address. Knows no proxy, no cookie and no redirect.
+    """Fetcher with one connection for each request, made to a checked address. No proxies, cookies or redirects.
 
-    `tls` makes the context once it is needed: reading the machine's certificates takes time and memory."""
+    `tls` creates the context on first use: loading the machine's certificates takes time and memory."""
 
     def __init__(
         self,
@@ -99,13 +102,13 @@ class SafeFetcher(Fetcher):
         *,
         resolver: Resolver = resolve_name,
         connect: Connector = open_connection,
-        tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        create_tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._policy = policy
         self._limits = limits
         self._resolver = resolver
         self._connect = connect
-        self._create_tls_context = tls
+        self._create_tls_context = create_tls_context
         self._tls_context: ssl.SSLContext | None = None
 
     async def post(
@@ -146,7 +149,7 @@ class SafeFetcher(Fetcher):
         return response.to_result()
 
     async def _resolve_addresses(self, target: ParsedUrl) -> list[str]:
-        """Every address of the target, all of them checked."""
+        """Return every address of the target, all checked."""
         found = [target.address] if target.address else await self._resolve_host(target)
         for address in found:
             self._check_address(target, address)  # control: address-check
@@ -179,10 +182,10 @@ class SafeFetcher(Fetcher):
         try:
             yield reader, writer
         finally:
-            writer.transport.abort()  # nothing is left to say, and nobody to wait for
+            writer.transport.abort()  # the exchange is over: no graceful close needed
 
     async def _connect_first(self, target: ParsedUrl, addresses: list[str], end: float) -> Streams:
-        """The first of the addresses that takes the connection; all but the last get only their share of the time."""
+        """Connect to the first address that accepts; all but the last get only their share of the time."""
         tls, name = (await self._load_tls_context(), target.host) if target.is_https else (None, None)
         *others, last = addresses
         for tried, address in enumerate(others):
@@ -193,7 +196,7 @@ class SafeFetcher(Fetcher):
         return await self._connect(last, target.port, tls, name)  # control: resolved-address
 
     async def _load_tls_context(self) -> ssl.SSLContext:
-        if self._tls_context is None:  # 60 ms for a usual set of certificates: nobody else is to wait for that
+        if self._tls_context is None:  # 60 ms for a usual set of certificates, which must not block the loop
             self._tls_context = await asyncio.to_thread(self._create_tls_context)
         return self._tls_context
 
@@ -201,7 +204,7 @@ class SafeFetcher(Fetcher):
 def _encode_request_head(
     method: str, target: ParsedUrl, headers: dict[str, str], extra_headers: dict[str, str]
 ) -> bytes:
-    """A request as far as its body. Raises FetchFailed for a header that would not stay one line."""
+    """Encode a request up to its body. Raises FetchFailed for a header that would not stay on one line."""
     for name, value in headers.items():
         if not (_TOKEN.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
             reason = "a header that is to be sent holds a character that HTTP does not allow"
@@ -221,7 +224,7 @@ def _encode_request_head(
 
 
 def _describe_error(error: OSError) -> str:
-    """What went wrong with a connection, in words."""
+    """Describe a connection error for people."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _NAME_MISMATCH_CODES:
             return "its certificate is not valid for this name"
@@ -236,7 +239,7 @@ def _describe_error(error: OSError) -> str:
 
 
 class _ResponseReader:
-    """One answer as it comes in. Whatever it holds too much of ends it with FetchFailed."""
+    """Reader of one response. Exceeding a bound raises FetchFailed."""
 
     def __init__(self, max_head_bytes: int, max_body_bytes: int) -> None:
         self._max_head_bytes = max_head_bytes
@@ -251,7 +254,7 @@ class _ResponseReader:
         self._complete = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
-        """Reads to the end of the answer. Raises FetchFailed, or OSError if the connection breaks."""
+        """Read to the end of the response. Raises FetchFailed, or OSError if the connection breaks."""
         while not self._complete:
             data = await reader.read(_READ_BYTES)
             if data:
@@ -260,7 +263,7 @@ class _ResponseReader:
                 self._handle_eof()
 
     def to_result(self) -> FetchResult:
-        """The complete answer."""
+        """Return the complete response."""
         return FetchResult(self._status, self._headers, bytes(self._body))
 
     def _fail(self, reason: str) -> NoReturn:
@@ -271,7 +274,7 @@ class _ResponseReader:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            if not self._complete:  # behind its end it may say what it likes
+            if not self._complete:  # bytes after the end are ignored
                 self._fail("its answer is not HTTP/1.1")
         if self._head_bytes > self._max_head_bytes or (not self._in_body and self._wire_bytes > self._max_head_bytes):
             self._fail(f"the headers of its answer are larger than {self._max_head_bytes} bytes")
@@ -291,7 +294,7 @@ class _ResponseReader:
             self._fail("its answer is compressed, which was not asked for")
 
     def _handle_eof(self) -> None:
-        """The other side has closed the connection: the end of an answer that does not tell its length."""
+        """Handle a closed connection: the end of a response without a length."""
         if not self._in_body or self._headers.keys() & {"content-length", "transfer-encoding"}:
             raise FetchFailed(reason="it closed the connection without a complete answer", sent=True, status=None)
         self._complete = True
@@ -299,7 +302,7 @@ class _ResponseReader:
     # -- what the parser finds -----------------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which nobody asked for."""
+        """Store a header; trailers are ignored."""
         self._head_bytes += len(name) + len(value)
         if self._in_body:
             return
@@ -307,7 +310,7 @@ class _ResponseReader:
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        """All headers of an answer, or of a mere interim one (1xx)."""
+        """Start the body, or discard an interim response (1xx)."""
         status = self._parser.get_status_code()
         if status < 200:
             self._headers.clear()
@@ -315,10 +318,10 @@ class _ResponseReader:
             self._status, self._in_body = status, True
 
     def on_body(self, data: bytes) -> None:
-        """Some of the body. One reading may hold no more than _READ_BYTES, so what is too much stays small."""
+        """Append to the body. One read has at most _READ_BYTES, so the excess stays small."""
         if not self._complete:
             self._body += data
 
     def on_message_complete(self) -> None:
-        """The end, unless it was an interim answer."""
+        """Finish, unless it was an interim response."""
         self._complete = self._in_body

@@ -43,7 +43,7 @@ class RenderContext:
     written, and about how many tokens it has. It ends with TooMuch where more is written or done than the limits have:
     `room` is what may still be written in characters (a byte is at least one), `steps` what loops may still do."""
 
-    __slots__ = ("_limits", "out", "remaining_characters", "rendered", "remaining_steps", "tokens", "tools", "values")
+    __slots__ = ("_limits", "out", "remaining_characters", "remaining_steps", "rendered", "tokens", "tools", "values")
 
     def __init__(
         self, values: dict[str, Any], rendered: dict[str, Any], tools: dict[str, tuple[int, str, str]], limits: Limits

@@ -38,7 +38,7 @@ from molecule_core.messages.inbox.acks import (
     ack_rows,
     load_delivery_state,
     load_inbox,
-    mark_letters_handled,
+    mark_dead_letters_handled,
     save_claim,
 )
 from molecule_core.messages.model import (
@@ -210,7 +210,7 @@ class PushResultRecorder:
         push_columns = {"failures": state.failures, "next_at": 0, "busy": 0, "noted_at": now}
         answer_columns = {"last_error": error or state.last_error, "answer": answer, "answered_at": answer and now}
         row = {"workspace_id": workspace_id, "seq": push.seq, **push_columns, **answer_columns}
-        writes += [*mark_letters_handled(workspace_id, requeued_positions), *records, ("save_push", row)]
+        writes += [*mark_dead_letters_handled(workspace_id, requeued_positions), *records, ("save_push", row)]
         writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
         notify = (
             answer_key(state.id),

@@ -88,7 +88,7 @@ class DeliveryStatusReader:
             raise NotFound(what="message")
         return DeliveryState(*rows[0])
 
-    async def get_ticks(self, state: DeliveryState) -> MessageDeliveryLog:
+    async def get_delivery_log(self, state: DeliveryState) -> MessageDeliveryLog:
         """Return the ticks of a message, and what blocks it."""
         ticks = [
             DeliveryLogEntry(each.tick, to_rfc3339(each.at), each.attempt or UNSET, each.reason or UNSET)
@@ -107,11 +107,7 @@ class DeliveryStatusReader:
 
     async def _stuck_reason(self, state: DeliveryState) -> str | None:
         workspace, now = self._org.active_workspace(state.workspace_id), self._clock.now()
-        if (
-            state.is_dead
-            or state.is_handled
-            or (state.is_leased(now) and workspace.status is not WorkspaceStatus.PAUSED)
-        ):
+        if state.is_dead or state.is_acked or (state.is_leased(now) and workspace.status is not WorkspaceStatus.PAUSED):
             return None
         if workspace.status is WorkspaceStatus.PAUSED:
             return "paused"
@@ -159,7 +155,7 @@ class DeliveryStatusReader:
             enqueued_at=to_rfc3339(state.created_at),
             last_error=last_error or UNSET,
             dispatched_at=to_rfc3339(delivered[-1]) if delivered else UNSET,
-            completed_at=to_rfc3339(acked[-1]) if acked and state.is_handled else UNSET,
+            completed_at=to_rfc3339(acked[-1]) if acked and state.is_acked else UNSET,
             expires_at=UNSET if state.expires_at is None else to_rfc3339(state.expires_at),
             response_body=UNSET if state.answer is None else Raw(state.answer.encode()),
         )
@@ -179,7 +175,7 @@ class DeliveryStatusReader:
     async def _is_blocked(self, state: DeliveryState) -> bool:
         """Return whether a push will not start soon: the agent accepts none now, or is at capacity."""
         workspace, now = self._org.active_workspace(state.workspace_id), self._clock.now()
-        if state.is_handled or workspace.delivery_mode != PUSH or workspace.status is WorkspaceStatus.PAUSED:
+        if state.is_acked or workspace.delivery_mode != PUSH or workspace.status is WorkspaceStatus.PAUSED:
             return True
         if state.attempt > 0 and state.is_leased(now):
             return False
@@ -219,22 +215,22 @@ class DeliveryStatusReader:
 
     # -- stale mail ----------------------------------------------------------------------------------------------------
 
-    async def list_untaken(self, org_id: str) -> StaleInboxPage:
+    async def list_stale_inboxes(self, org_id: str) -> StaleInboxPage:
         """List workspaces with mail that no agent picks up, longest waiting first.
 
         Obligations only start at delivery; this finds undelivered mail. Each call reads everything anew."""
         workspaces, found = list(self._org.workspaces(org_id)), list[tuple[int, str, StaleInboxRow]]()
         for first in range(0, len(workspaces), _INBOX_BATCH):
-            found += await self._load_untaken(workspaces[first : first + _INBOX_BATCH])
+            found += await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
             await yield_to_others()
         rows = [row for *_, row in sorted(found, key=lambda each: each[:2])]
         most = self._limits.untaken_rows
         return StaleInboxPage(rows[:most], reached_end=len(rows) <= most)
 
-    async def _load_untaken(self, workspaces: list[Workspace]) -> list[tuple[int, str, StaleInboxRow]]:
+    async def _load_stale_inboxes(self, workspaces: list[Workspace]) -> list[tuple[int, str, StaleInboxRow]]:
         now, most = self._clock.now(), self._limits.unread_count
         before = [
-            rules.untaken_cutoff(workspace, self._org.last_heartbeat(workspace.id), now, self._limits)
+            rules.stale_cutoff(workspace, self._org.last_heartbeat(workspace.id), now, self._limits)
             for workspace in workspaces
         ]
         shared = {"now": now, "count": most + 1}
@@ -340,6 +336,6 @@ def _format_time(at: int | None) -> str | None:
 def _queue_state(state: DeliveryState, now: int) -> str:
     if state.is_dead:
         return "dropped" if state.dead_reason == EXPIRED or state.dead_state == DISCARDED else "failed"
-    if state.is_handled:
+    if state.is_acked:
         return "failed" if state.answer is not None and push_policy.answer_error_text(state.answer) else "completed"
     return "dispatched" if state.is_leased(now) else "queued"

@@ -180,7 +180,7 @@ class InboxAcks:
         records, events = record_ticks(
             workspace_id, ACKED, [span for span in spans if span.first.inbound_no <= span.last.inbound_no], now
         )
-        writes += [*mark_letters_handled(workspace_id, requeued_positions), *records, *obligation_changes.writes]
+        writes += [*mark_dead_letters_handled(workspace_id, requeued_positions), *records, *obligation_changes.writes]
         notify = (org_key(workspace.org_id), *obligation_changes.notify)
         return WriteSet(
             floor.acked_seq, writes, events, notify, obligation_changes.after_commit, domain_events=[*domain_events]
@@ -289,7 +289,7 @@ def save_claim(workspace_id: str, seq: int, attempt: int, lease_until: int, acke
     return "save_handout", {"workspace_id": workspace_id, **row}
 
 
-def mark_letters_handled(workspace_id: str, requeued_positions: Iterable[InboxPosition]) -> list[Statement]:
+def mark_dead_letters_handled(workspace_id: str, requeued_positions: Iterable[InboxPosition]) -> list[Statement]:
     """Return the statements that mark requeued dead letters as handled."""
     row = {"workspace_id": workspace_id, "state": HANDLED}
     return [("set_dead_letter", {**row, "seq": each.seq}) for each in requeued_positions]

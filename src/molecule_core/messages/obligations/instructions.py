@@ -52,7 +52,7 @@ class LastInstructions(Struct, frozen=True):
     agent left a message unanswered since."""
 
     template: str = ""
-    facts_key: str = ""
+    static_key: str = ""
     missed: int = 0
 
 
@@ -69,12 +69,12 @@ class RenderRecord(NamedTuple):
     version: int
     form: str
     tokens: int
-    facts_key: str
+    static_key: str
 
     @property
     def last_instructions(self) -> LastInstructions:
         """Return what the agent has seen after this record."""
-        return LastInstructions(f"{self.template}@{self.version}", self.facts_key, 0)
+        return LastInstructions(f"{self.template}@{self.version}", self.static_key, 0)
 
 
 RenderedInstructions = tuple[Instructions, RenderRecord]
@@ -254,7 +254,7 @@ class InstructionBuilder:
             return Verbosity.COMPACT
         if not self._adaptive or state.missed or state.template != choice.name:
             return Verbosity.FULL
-        return Verbosity.COMPACT if state.facts_key == key else Verbosity.DELTA
+        return Verbosity.COMPACT if state.static_key == key else Verbosity.DELTA
 
     def profile_of(self, workspace: Workspace) -> AgentProfile:
         """Return the agent's profile, cached until its workspace or agent card changes."""
@@ -311,7 +311,7 @@ def load_last_instructions(workspace_id: str) -> Generator[StepRequest, Any, Las
 
 def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statement:
     """Store the instructions that this agent saw last."""
-    known = {"template": state.template, "facts": state.facts_key, "missed": state.missed}
+    known = {"template": state.template, "facts": state.static_key, "missed": state.missed}
     return "save_seat_told", {"workspace_id": workspace_id, **known}
 
 

@@ -1,4 +1,4 @@
--- From schema 1 to 2: persons log in, and what they have read is kept.
+-- From schema 1 to 2: logins of people, and read marks.
 
 CREATE TABLE logins (
     hash TEXT PRIMARY KEY,

@@ -9,7 +9,7 @@ ALTER TABLE activities ADD COLUMN chain_no BIGINT;
 ALTER TABLE activities ADD COLUMN small_talk BIGINT;
 CREATE UNIQUE INDEX activities_by_chain ON activities (root_id, chain_no) WHERE chain_no IS NOT NULL;
 
--- messages: chains of messages that ran into a limit, and what a person decided. most_*: how far each may go.
+-- messages: chains of messages that reached a limit, and the decision of a person. most_*: limits of this chain.
 CREATE TABLE chains (
     root_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -62,7 +62,7 @@ ALTER TABLE inboxes ADD COLUMN dead BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE handouts ADD COLUMN requeued BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE handouts ADD COLUMN shown_behind BIGINT;
 
--- messages: what was handed out, settled or given up when, as ranges of an inbox's numbers: what ticks are made of
+-- messages: what was delivered, acknowledged or dead-lettered when, as ranges of inbound numbers: the source of ticks
 CREATE TABLE handovers (
     workspace_id TEXT NOT NULL,
     first_no BIGINT NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE handovers (
 );
 CREATE INDEX handovers_by_number ON handovers (workspace_id, first_no);
 
--- messages: what was given up, and what became of it: dead, requeued, handled or discarded
+-- messages: dead letters and their state: dead, requeued, handled or discarded
 CREATE TABLE dead_letters (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -89,8 +89,8 @@ CREATE TABLE dead_letters (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX dead_letters_by_org ON dead_letters (org_id, died_at, activity_id) WHERE state = 'dead';
 
--- messages: how the delivery of a message to a push agent stands. failures count towards its death; next_at 0: none is
--- planned; busy = 1: the agent had no time, which is no failure; answer: what the agent said, as JSON
+-- messages: state of the push of a message. failures: failed attempts, up to the limit for dead letters; next_at 0: no
+-- attempt is planned; busy = 1: the agent had no capacity, which is no failure; answer: the agent's answer, as JSON
 CREATE TABLE pushes (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -104,15 +104,15 @@ CREATE TABLE pushes (
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: push agents that have mail, and when to look at each
+-- messages: push agents that have mail, and when to try each
 CREATE TABLE push_targets (
     workspace_id TEXT PRIMARY KEY,
     due BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX push_targets_by_due ON push_targets (due);
 
--- messages: the files that came in; their bytes are in a folder, under their ids. activity_id: the row that told a
--- polling agent of it
+-- messages: attached files; their bytes are in the blob store under their ids. activity_id: the row that announced the
+-- file to a polling agent
 CREATE TABLE files (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -127,7 +127,7 @@ CREATE TABLE files (
     acked_at BIGINT
 );
 
--- messages: which message mentions which file, and to whom it went: whoever was sent a file may read it
+-- messages: which message mentions which file, and its recipient, who may read the file
 CREATE TABLE file_mentions (
     file_id TEXT NOT NULL,
     activity_id TEXT NOT NULL,

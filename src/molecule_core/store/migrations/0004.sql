@@ -1,7 +1,7 @@
 -- From schema 3 to 4: memory.
 
--- memory: what workspaces wrote down. no orders it by time, shelf says who may read it (memory/rules.py), words is what
--- the search looks at: the shelf and the words of content, each once
+-- memory: memories of workspaces. no orders them by time, shelf: who may read them (memory/rules.py), words: the search
+-- terms: the shelf and the words of content, each once
 CREATE TABLE memories (
     no BIGINT PRIMARY KEY,
     id TEXT NOT NULL,
@@ -21,7 +21,7 @@ CREATE INDEX memories_by_shelf ON memories (shelf, no, namespace);
 CREATE INDEX memories_by_workspace ON memories (workspace_id, no);
 CREATE UNIQUE INDEX memories_by_content ON memories (workspace_id, content_hash);
 
--- memory: values (JSON) that workspaces keep under keys, and the last version that each has used for any of them
+-- memory: values (JSON) under keys of workspaces, and the last version that each workspace has used for any of them
 CREATE TABLE memory_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -37,9 +37,9 @@ CREATE TABLE memory_versions (
     last BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- search: what each engine finds memories by. It is made from their words, so no copy of the other engine holds it; whoever
--- puts one back makes it anew from here. On SQLite the table is kept by triggers, and has an index for each length that
--- the beginning of a word may have (memory/rules.py).
+-- search: the search index of each engine, derived from the words of memories. No copy of the other engine has it: a
+-- restore creates it from here. On SQLite triggers update the table, and it has an index for each length of a prefix
+-- (memory/rules.py).
 /*sqlite: CREATE VIRTUAL TABLE memory_words USING fts5 (words, content = 'memories', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
 /*sqlite: CREATE TRIGGER memories_written AFTER INSERT ON memories BEGIN INSERT INTO memory_words (rowid, words) VALUES (new.no, new.words); END; */
 /*sqlite: CREATE TRIGGER memories_forgotten AFTER DELETE ON memories BEGIN INSERT INTO memory_words (memory_words, rowid, words) VALUES ('delete', old.no, old.words); END; */

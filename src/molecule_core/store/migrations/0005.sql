@@ -4,7 +4,7 @@ ALTER TABLE workspaces ADD COLUMN instruction_shape TEXT;
 ALTER TABLE workspaces ADD COLUMN reply_seconds BIGINT;
 ALTER TABLE workspaces ADD COLUMN send_drafts BIGINT NOT NULL DEFAULT 0;
 
--- instructions: what is said to agents with each delivery. org_id '': those that come with Molecule; a version is never
+-- instructions: templates of the instructions sent with each delivery. org_id '': built-in ones; a version is never
 -- changed. parts is JSON
 CREATE TABLE instruction_templates (
     org_id TEXT NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE instruction_templates (
     PRIMARY KEY (org_id, id, version)
 ) /*sqlite: WITHOUT ROWID */;
 
--- instructions: which version of a template is in force since when, and which other one gets a share of the messages
+-- instructions: which version of a template is active since when, and which other version gets a share of the messages
 CREATE TABLE instruction_choices (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -31,8 +31,8 @@ CREATE TABLE instruction_choices (
     PRIMARY KEY (org_id, id)
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: what an agent has been told in full: of which template (id@version) and with which facts; missed 1: it has
--- left a message without an answer since
+-- messages: the full instructions that an agent got last: template (id@version) and facts; missed 1: it has left a
+-- message without an answer since
 CREATE TABLE instruction_seats (
     workspace_id TEXT PRIMARY KEY,
     template TEXT NOT NULL,
@@ -40,8 +40,9 @@ CREATE TABLE instruction_seats (
     missed BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: the duty to answer a message, since it was handed over. state: open, answered or declined; source_id NULL: a
--- person asked. due_at NULL: nobody watches. template (of template_org), version, form, tokens: what was said with it
+-- messages: the obligation to answer a message, from its delivery on. state: open, answered or declined; source_id
+-- NULL: the sender is a person. due_at NULL: no due time. template (of template_org), version, form, tokens:
+-- instructions sent with it
 CREATE TABLE obligations (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,

@@ -1,9 +1,9 @@
 -- From schema 5 to 6: delegations.
 
--- delegations: work that one workspace gives another. id: also the id of the message to the target. open 1: no end yet.
--- phase: what happens within the status. seq: of the caller's row in its log; message_seq: in the target's. root_no
--- numbers all of one root; hop and chain_id: where the message stands among messages. wait_until: so long a caller waits,
--- and takes the result itself
+-- delegations: tasks that one workspace gives another. id: also the id of the message to the target. open 1: not ended.
+-- phase: the step within the status. seq: of the row in the caller's log; message_seq: in the target's. root_no numbers
+-- all of one root; hop and chain_id: position of the message in its chain. wait_until: until when the caller waits and
+-- takes the result itself
 CREATE TABLE delegations (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -56,7 +56,7 @@ CREATE INDEX delegations_by_parent ON delegations (org_id, parent_id) WHERE pare
 CREATE INDEX delegations_by_result ON delegations (result_id) WHERE result_id IS NOT NULL;
 CREATE INDEX delegations_settled ON delegations (org_id, settled_at) WHERE settled_at IS NOT NULL;
 
--- delegations: their time line. late 1: it came after the end and has changed nothing
+-- delegations: their timeline. late 1: it came after the end and changed nothing
 CREATE TABLE delegation_facts (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE delegation_facts (
     PRIMARY KEY (org_id, delegation_id, no)
 ) /*sqlite: WITHOUT ROWID */;
 
--- delegations: what a caller called its request; the same again gets the same delegation
+-- delegations: idempotency keys; a repeated key returns the same delegation
 CREATE TABLE delegation_keys (
     source_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -83,7 +83,7 @@ CREATE TABLE delegation_keys (
 CREATE INDEX delegation_keys_by_age ON delegation_keys (created_at);
 CREATE INDEX delegation_keys_by_delegation ON delegation_keys (source_id, delegation_id);
 
--- delegations: what the working peer said last of how far it is; JSON
+-- delegations: the last progress report of the target; JSON
 CREATE TABLE delegation_progress (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -93,8 +93,8 @@ CREATE TABLE delegation_progress (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX delegation_progress_by_age ON delegation_progress (org_id, at);
 
--- delegations: a row for each that has ended, for analysis; written only where the operator switched it on, read by nothing
--- of the product
+-- delegations: a row for each ended delegation, for analysis; written only if the operator enables it, never read by
+-- the product
 CREATE TABLE delegation_history (
     org_id TEXT NOT NULL,
     delegation_id TEXT NOT NULL,
@@ -111,5 +111,5 @@ CREATE TABLE delegation_history (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX delegation_history_by_age ON delegation_history (settled_at);
 
--- store: of the events the few that are shown again after they were told: what a guard stopped
+-- store: events that snapshots list: delegations stopped by a limit
 CREATE INDEX events_refused ON events (org_id, seq) WHERE entity_kind = 'refusal';

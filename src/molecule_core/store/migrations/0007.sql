@@ -1,11 +1,10 @@
 -- From schema 6 to 7: approvals.
 
--- approvals
--- approvals: leave that a workspace asks for. open 1: no decision yet. revision counts what is decided about, rev all
--- changes. proposed, edited: the details, canonical JSON. holder_id: the workspace whose turn it is; none: a person's.
--- asker: who waits for the requester to say more. messages numbers those that belong to it; message_id and message_seq: how
--- the holder was asked, in its log; question_seq: of the open question, in the requester's log. asked: all who were asked,
--- policy, path, decided: JSON, as wire/schemas/approvals.py has them
+-- approvals: requests for approval. open 1: not decided. revision counts changes of the content, rev all changes.
+-- proposed, edited: the details, canonical JSON. holder_id: the workspace that decides now; NULL: a person. asker: who
+-- asked the requester a question. messages numbers its messages; message_id and message_seq: the request in the
+-- holder's log; question_seq: the open question in the requester's log. asked: all approvers asked so far. policy,
+-- path, decided: JSON, as in wire/schemas/approvals.py
 CREATE TABLE approvals (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -63,7 +62,7 @@ CREATE TABLE approval_holders (
 CREATE INDEX approval_holders_by_approval ON approval_holders (approval_id);
 CREATE INDEX approval_holders_by_age ON approval_holders (workspace_id, created_at, approval_id);
 
--- approvals: what a caller called its request; the same again gets the same approval
+-- approvals: idempotency keys; a repeated key returns the same approval
 CREATE TABLE approval_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -73,7 +72,7 @@ CREATE TABLE approval_keys (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX approval_keys_by_approval ON approval_keys (approval_id);
 
--- approvals: what a workspace needs leave for (rules), and decides by itself (grants); JSON
+-- approvals: which actions of a workspace need an approval (rules), and what it decides itself (grants); JSON
 CREATE TABLE approval_policies (
     workspace_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -85,15 +84,14 @@ CREATE TABLE approval_policies (
 
 -- From schema 6 to 7: shared context and prompt builds.
 
--- shared context and prompt builds
--- prompts: the files (JSON) that a workspace shares with its direct children, and how often they were changed
+-- prompts: the files (JSON) that a workspace shares with its direct children, and the number of their changes
 CREATE TABLE shared_contexts (
     workspace_id TEXT PRIMARY KEY,
     revision BIGINT NOT NULL,
     files TEXT NOT NULL,
     updated_at BIGINT NOT NULL
 );
--- prompts: the last system prompts of a workspace's agent, as it has told them (JSON)
+-- prompts: the last system prompts that a workspace's agent reported (JSON)
 CREATE TABLE prompt_builds (
     workspace_id TEXT NOT NULL,
     revision BIGINT NOT NULL,

@@ -2,12 +2,12 @@
 
 ALTER TABLE approvals ADD COLUMN thread_id TEXT;
 
--- threads
--- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. root_workspace_id: where its tree begins,
--- which hears of all of it. path: from the root on, with the names of tasks. fork_*: what it sees of another thread. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base
--- instructions in force, whose text base_thread keeps. ends counts its ends; end_*: the last one. open 1: a turn is not
--- ended. heard: the ordinal of the last input of a user. generation, owner, owner_until: the engine that may write; seen: up
--- to where it was told; revision counts changes of the row
+-- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. root_workspace_id: the workspace that
+-- started its tree and receives its events. path: task names from the root. fork_*: the part of another thread that it
+-- sees. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base instructions in force, with their
+-- text in base_thread. ends counts its ends; end_*: the last one. open 1: a turn has not ended. heard: ordinal of the
+-- last user input. generation, owner, owner_until: the engine that may write; seen: the last ordinal that it was sent;
+-- revision counts changes of the row
 CREATE TABLE threads (
     thread_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -71,8 +71,8 @@ CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL
 CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
--- threads: their logs, an entry a line; body: JSON, as wire/schemas/thread_log.py has it, but for the text of base instructions. key:
--- what tells a repetition
+-- threads: their logs, one entry a row; body: JSON, as in wire/schemas/thread_log.py, without the text of base
+-- instructions. key: idempotency key
 CREATE TABLE thread_entries (
     thread_id TEXT NOT NULL,
     ordinal BIGINT NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE thread_entries (
 );
 CREATE UNIQUE INDEX thread_entries_by_key ON thread_entries (thread_id, key) WHERE key IS NOT NULL;
 
--- threads: base instructions, written once: nothing changes them, and they go only after their thread
+-- threads: base instructions: never changed, deleted only after their thread
 CREATE TABLE thread_bases (
     thread_id TEXT NOT NULL,
     version BIGINT NOT NULL,
@@ -113,8 +113,8 @@ CREATE INDEX thread_turns_by_thread ON thread_turns (thread_id, accepted_at);
 CREATE UNIQUE INDEX thread_turns_by_key ON thread_turns (thread_id, key) WHERE key IS NOT NULL;
 CREATE INDEX thread_turns_asked ON thread_turns (requester_id) WHERE ended_at IS NULL AND requester_id IS NOT NULL;
 
--- threads: letters between agents. seq orders those of a receiver; key tells a repetition; wakes 1: it begins a turn of an
--- idle receiver
+-- threads: messages between agents. seq orders those of a recipient; key: idempotency key; wakes 1: it starts a turn of
+-- an idle recipient
 CREATE TABLE thread_mail (
     mail_id TEXT PRIMARY KEY,
     receiver_id TEXT NOT NULL,
@@ -133,7 +133,7 @@ CREATE UNIQUE INDEX thread_mail_by_seq ON thread_mail (receiver_id, seq);
 CREATE UNIQUE INDEX thread_mail_by_key ON thread_mail (receiver_id, key);
 CREATE INDEX thread_mail_waiting ON thread_mail (receiver_id, seq) WHERE state = 'accepted';
 
--- threads: what requests of models have cost; each counts once
+-- threads: the cost of model requests; each counts once
 CREATE TABLE thread_usage (
     thread_id TEXT NOT NULL,
     record_key TEXT NOT NULL,
@@ -141,7 +141,7 @@ CREATE TABLE thread_usage (
     PRIMARY KEY (thread_id, record_key)
 ) /*sqlite: WITHOUT ROWID */;
 
--- threads: the last end of an agent that a thread was told of by a wait
+-- threads: the last end of an agent that was reported to a thread by a wait
 CREATE TABLE thread_reports (
     thread_id TEXT NOT NULL,
     target_id TEXT NOT NULL,
@@ -149,7 +149,7 @@ CREATE TABLE thread_reports (
     PRIMARY KEY (thread_id, target_id)
 ) /*sqlite: WITHOUT ROWID */;
 
--- threads: what a caller called a thread that it has started; the same again gets the same thread
+-- threads: idempotency keys of started threads; a repeated key returns the same thread
 CREATE TABLE thread_keys (
     workspace_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -158,14 +158,14 @@ CREATE TABLE thread_keys (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX thread_keys_by_thread ON thread_keys (thread_id);
 
--- threads: when an engine of a workspace has last asked for work; without one its threads do not move
+-- threads: when an engine of a workspace last asked for work; without an engine its threads do not run
 CREATE TABLE thread_engines (
     workspace_id TEXT PRIMARY KEY,
     asked_at BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
--- guards: what the store itself refuses. Made anew from here where a copy is put back
--- thread_bases: no change, and no end before the thread's own
+-- guards: triggers that reject writes. Created from here when a copy is restored. thread_bases: no update, and no
+-- deletion before the thread's own
 /*sqlite: CREATE TRIGGER thread_bases_unchanged BEFORE UPDATE ON thread_bases BEGIN SELECT RAISE(ABORT, 'base instructions are written once'); END; */
 /*sqlite: CREATE TRIGGER thread_bases_kept BEFORE DELETE ON thread_bases WHEN EXISTS (SELECT 1 FROM threads WHERE thread_id = old.thread_id) BEGIN SELECT RAISE(ABORT, 'base instructions stay as long as their thread'); END; */
 /*postgres: CREATE FUNCTION thread_bases_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF TG_OP = 'DELETE' THEN IF NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = OLD.thread_id) THEN RETURN OLD; END IF; END IF; RAISE EXCEPTION 'base instructions are written once, and stay as long as their thread'; END; $$; */

@@ -1,7 +1,6 @@
--- From schema 8 to 9: answers of push agents that come when nobody waits for them.
+-- From schema 8 to 9: late answers of push agents.
 
--- messages: who has asked a push agent something and waits for its answer, and until when; the answer to who waits no more
--- goes into their inbox
+-- messages: senders that wait for a push agent's answer, and until when; a later answer goes into the sender's inbox
 CREATE TABLE answer_waits (
     activity_id TEXT PRIMARY KEY,
     until BIGINT NOT NULL

@@ -1,10 +1,10 @@
-"""Copies of a PostgreSQL store: one file, an SQLite database that holds every table as it was at one moment.
+"""Backups of a PostgreSQL store: one file, an SQLite database with every table as of one moment.
 
-So a copy of either engine can be put back into either, and `molecule doctor` and restore look at one kind of file. The
-tables of a copy are those of the database, also of an older schema: the copy before a migration is the way back. What
-an engine finds memories by belongs to it alone, and is made anew from the table that was copied.
+So a copy of either engine can be restored into either, and `molecule doctor` and restore handle one file format. The
+tables of a copy are those of the database, also with an older schema: the copy before a migration allows a return to
+it. The search index of memories is specific to the engine and is rebuilt from the copied table.
 
-Above: cli, the PostgreSQL store, which makes one before it migrates. Below: the drivers.
+Called by cli, and by the PostgreSQL store before a migration.
 """
 
 import os
@@ -21,16 +21,16 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.store.queries import load_guards, load_search
 from molecule_core.store.sqlite.backup import StoreInfo, integrity_error, sync_file
 
-# The lock that guards the schema, as `store/postgres/store.py` takes it.
+# The lock that guards the schema, also taken by `store/postgres/store.py`.
 SCHEMA_LOCK = 0x4D4F4C02
 _BATCH_ROWS = 2000
-# The table whose words the search is made from.
+# The table that the search index is built from.
 _SEARCHED_TABLE = "memories"
 _GUARDED_TABLE = "thread_bases"
-# Words of SQLite behind a table's closing parenthesis.
+# Table options of SQLite after the closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
 _ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
-# PostgreSQL writes the type behind a text in the condition of an index; SQLite knows no such word.
+# PostgreSQL appends a type cast to a text in the condition of an index, which SQLite cannot parse.
 _CAST = re.compile(r"(?<=')::[a-z ]+")
 _COLUMNS = (
     "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
@@ -38,8 +38,8 @@ _COLUMNS = (
 )
 _USED_CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
-# Indexes that a constraint brings come with its table. Those of other kinds than btree belong to PostgreSQL alone. (By
-# oid: an index looked up by its name is looked up for those of other schemas too, as the planner pleases.)
+# Indexes of constraints are created with their table, and index types other than btree are specific to PostgreSQL. (By
+# oid: a lookup by name may find those of other schemas too, depending on the planner.)
 _INDEXES = (
     "SELECT t.relname, i.relname, pg_get_indexdef(x.indexrelid), coalesce(c.contype::text, '') FROM pg_index x "
     "JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid JOIN pg_am m ON m.oid = i.relam "
@@ -50,14 +50,14 @@ _INDEXES = (
 
 
 async def back_up_postgres(dsn: str, copy: Path, *, schema_is_locked: bool = False) -> int:
-    """Writes one consistent copy of a database to a new file, also while servers write to it; returns its bytes.
+    """Write one consistent copy of a database to a new file, also while servers write to it; return its size in bytes.
 
-    `schema_is_locked`: whoever asks holds the lock that guards the schema. Raises BackupFailed."""
+    `schema_is_locked`: the caller holds the lock that guards the schema. Raises BackupFailed."""
     unfinished = _create_unfinished(copy)
     try:
         async with _open_connection(dsn) as connection:
             if not schema_is_locked:
-                # Before the transaction begins: its first statement fixes the moment that it sees.
+                # Before the transaction begins: its first statement fixes its snapshot.
                 await connection.execute("SELECT pg_advisory_lock_shared($1)", SCHEMA_LOCK)
             async with connection.transaction(isolation="repeatable_read", readonly=True):  # control: copy-isolation
                 await _copy_database(connection, unfinished)
@@ -68,9 +68,9 @@ async def back_up_postgres(dsn: str, copy: Path, *, schema_is_locked: bool = Fal
 
 
 async def restore_postgres(copy: Path, dsn: str, *, ids: IdGenerator) -> None:
-    """Puts a copy of either engine into an empty database, all or nothing.
+    """Restore a copy of either engine into an empty database, all or nothing.
 
-    The restored store has a new epoch, so that no cursor of the old one is believed. Raises BackupFailed."""
+    The restored store has a new epoch, so that cursors of the old one are rejected. Raises BackupFailed."""
     if problem := integrity_error(copy):
         raise BackupFailed(reason=f"{copy} cannot be put into a database: {problem}")
     source = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
@@ -99,8 +99,10 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: IdGenerator) -> None:
 
 
 class PostgresInfo(NamedTuple):
-    """What a database says of itself. `server`: its version as a number (170002 for 17.2); `free`: connections that it
-    would still take; `store`: None if it holds no store yet."""
+    """State of a database.
+
+    `server_version`: as a number (170002 for 17.2); `free_connections`: connections that it still accepts; `store`:
+    None if it holds no store yet."""
 
     server_version: int
     free_connections: int
@@ -108,7 +110,7 @@ class PostgresInfo(NamedTuple):
 
 
 async def read_postgres_info(dsn: str) -> PostgresInfo:
-    """The facts of a database. Raises BackupFailed: it does not answer."""
+    """Read the state of a database. Raises BackupFailed if it does not respond."""
     try:
         async with _open_connection(dsn) as connection:
             server = int(await connection.fetchval("SHOW server_version_num"))
@@ -124,7 +126,7 @@ async def read_postgres_info(dsn: str) -> PostgresInfo:
 
 
 def _create_unfinished(copy: Path) -> Path:
-    """The file that becomes the copy, for its owner alone; what an earlier try left is gone."""
+    """Create the file that becomes the copy, readable for its owner only, replacing leftovers of an earlier attempt."""
     if copy.exists():
         raise BackupFailed(reason=f"{copy} exists already; name a new file")
     unfinished = copy.with_name(copy.name + ".part")  # control: copy-part-file
@@ -137,14 +139,14 @@ def _create_unfinished(copy: Path) -> Path:
 
 
 def _finish_copy(unfinished: Path, copy: Path) -> int:
-    """A copy is there when it is whole and on disk; its bytes."""
+    """Rename a complete copy once it is on disk; return its size in bytes."""
     sync_file(unfinished)
     unfinished.rename(copy)
     return copy.stat().st_size
 
 
 def _engine_errors() -> tuple[type[Exception], ...]:
-    """What the engines say when something is wrong."""
+    """Return the exceptions of both engines. asyncpg is imported here because it is optional."""
     import asyncpg
 
     return asyncpg.PostgresError, asyncpg.InterfaceError, OSError, apsw.Error, BackupFailed
@@ -156,7 +158,7 @@ def _to_backup_error(error: Exception) -> BackupFailed:
 
 @asynccontextmanager
 async def _open_connection(dsn: str) -> AsyncIterator[Any]:
-    import asyncpg  # whoever copies SQLite may not have it
+    import asyncpg  # optional: not installed where only SQLite is copied
 
     connection = await asyncpg.connect(dsn)
     try:
@@ -175,7 +177,7 @@ async def _copy_database(connection: Any, file: Path) -> None:
     indexes = await connection.fetch(_INDEXES)
     target = apsw.Connection(str(file))
     try:
-        target.pragma("journal_mode", "off")  # a copy that is not finished is no copy
+        target.pragma("journal_mode", "off")  # an unfinished copy is discarded anyway
         target.pragma("synchronous", "off")
         with target:
             for table in tables:
@@ -215,7 +217,7 @@ def _column_definition(name: str, kind: str, nullable: str, default: str | None)
 
 
 def _index_columns(definition: str) -> str:
-    """The columns in the definition of an index."""
+    """Return the columns in the definition of an index."""
     return definition[definition.index("(") + 1 : definition.rindex(")")]
 
 
@@ -223,7 +225,7 @@ def _index_columns(definition: str) -> str:
 
 
 def _schema_statements(source: apsw.Connection) -> list[str]:
-    """What makes the tables of a copy, and then its indexes, without the words that only SQLite knows."""
+    """Return the statements that create the tables and then the indexes of a copy, without SQLite's table options."""
     rows = source.execute(
         "SELECT sql FROM sqlite_schema JOIN pragma_table_list l ON l.schema = 'main' AND l.name = tbl_name "
         "WHERE sql IS NOT NULL AND l.type = 'table' AND tbl_name NOT LIKE 'sqlite_%' "

@@ -1,8 +1,8 @@
-"""Wake-ups by PostgreSQL's own LISTEN and NOTIFY: nothing to install, and the default.
+"""Wake-ups over PostgreSQL's LISTEN and NOTIFY: the default, nothing to install.
 
-A notification is sent after the group's commit, on a connection of its own that does not wait for the disk. In the
-group's own transaction it would take a lock that all of PostgreSQL shares and hold it until the disk has answered, so
-that groups of all organisations took turns (docs/decisions/0013 has the figures).
+A notification is sent after the group's commit, on its own connection with asynchronous commit. In the group's own
+transaction it would hold a lock shared by all of PostgreSQL until the disk has answered, so that groups of all
+organisations would be serialised (figures: docs/decisions/0013).
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import asyncpg
 from molecule_core.store.bus import BusTransport, BusTransportLost
 
 CHANNEL = "molecule"
-# A network that swallows packets must be found out.
+# Detects a network that drops packets.
 _TIMEOUT_SECONDS = 10.0
 _CONNECTION_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 

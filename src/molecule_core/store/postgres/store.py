@@ -1,9 +1,9 @@
-"""The store on PostgreSQL: the same commands, the same named queries, sets instead of single rows.
+"""The store on PostgreSQL: the same commands and named queries, run for sets of rows instead of single rows.
 
-A group takes the advisory locks of its organisations first, in sorted order, and holds them through the commit. So all
-writers of an organisation, in whatever process, decide one group after the other on what is committed, and numbers
-become visible in order. (A serial column loses up to a quarter of the rows for a reader that follows it.) Under these
-locks, and before it decides, a process brings what it keeps in memory up to date (mirrors.py).
+A group first takes the advisory locks of its organisations, in sorted order, and holds them through the commit. So all
+writers of an organisation, in any process, decide one group after the other on committed data, and numbers become
+visible in order. (A serial column loses up to a quarter of the rows for a reader that follows it.) Under these locks,
+before it decides, a process updates its caches (cache_sync.py).
 """
 
 import asyncio
@@ -52,19 +52,19 @@ from molecule_core.store.postgres.backup import SCHEMA_LOCK, back_up_postgres
 from molecule_core.store.postgres.batched_reads import batched_query
 from molecule_core.store.queries import Dialect, Params, lazy_queries, load_migrations, load_schema
 
-# Any number, but always the same. Every process shares the first: versions that knew one process only took it for
-# themselves, and keep out and are kept out. The other numbers those of `changes`.
+# Arbitrary constants. Every process shares the first: versions that support only one process take it exclusively. The
+# other guards the numbers of `changes`.
 _SERVER_LOCK = 0x4D4F4C01
 _CHANGES_LOCK = 0x4D4F4C03
-# What is kept of `changes` is looked at once in so many.
+# The table `changes` is trimmed once in this many rows.
 _TRIM_EVERY = 1000
 _READERS = 8
 _STATEMENT_CACHE = 500
-# To copy takes a round trip more than to insert, which fewer rows than these do not make up for.
+# COPY takes one round trip more than INSERT, which pays off only from this many rows.
 _MIN_COPY_ROWS = 12
-# A network that swallows packets must not hold a request for ever.
+# A network that drops packets must not block a request for ever.
 _COMMAND_TIMEOUT_SECONDS = 30.0
-# A process frozen in the middle of a group holds up others so long; then it loses its session, and the group with it.
+# Time that a process frozen in a group can block others; then its session and the group are terminated.
 _IDLE_TRANSACTION_MILLISECONDS = "10000"
 _CONNECTION_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
@@ -73,7 +73,7 @@ WaitingRequest = tuple[PendingCommand, CommandSteps[Any], ReadQuery | NextNumber
 
 
 class PostgresStore(Store):
-    """Keeps what `store.database.Store` promises."""
+    """The PostgreSQL implementation of `store.database.Store`."""
 
     dialect: Dialect = "postgres"
     is_shared = True
@@ -90,8 +90,10 @@ class PostgresStore(Store):
         on_outdated: Callable[[SchemaTooNew], None] = lambda _error: None,
         backup_folder: Path | None = None,
     ) -> None:
-        """`outdated` is called once a newer Molecule has brought the store forward: then this one can only end.
-        `copies`: the folder that gets a copy of what was before a migration; None: none is made."""
+        """Create a store.
+
+        `on_outdated` is called once a newer Molecule has migrated the store: this process can only end. `backup_folder`
+        gets a copy before a migration; None: no copy is made."""
         self.epoch = ""
         self._dsn = dsn
         self._clock = clock
@@ -141,8 +143,7 @@ class PostgresStore(Store):
         return connection
 
     async def _prepare_schema(self, connection: asyncpg.Connection) -> None:
-        """Creates the schema in an empty database, brings an older one forward; refuses one that a newer Molecule
-        wrote."""
+        """Create the schema in an empty database or migrate an older one. Raises SchemaTooNew."""
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
             if await connection.fetchval("SELECT to_regclass('meta')") is None:
@@ -159,7 +160,7 @@ class PostgresStore(Store):
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
 
     async def _back_up_before_migration(self, connection: asyncpg.Connection, found: int) -> None:
-        """The way back. Nobody writes between it and the end of the migration."""
+        """Copy the database before a migration. Writes are locked from here to the end of the migration."""
         if self._backup_folder is None:
             return
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
@@ -217,7 +218,7 @@ class PostgresStore(Store):
             await self._cache_sync.catch_up(self.rows_of_each)
 
     def _is_behind(self, state: Row) -> bool:
-        """Whether memory lags behind the store. Raises StoreUnavailable if the store is of a newer schema by now."""
+        """Return whether caches lag behind the store. Raises StoreUnavailable if its schema is newer by now."""
         last, schema = state
         if int(schema) > SCHEMA_VERSION:
             error = SchemaTooNew(found=schema, known=SCHEMA_VERSION)
@@ -231,7 +232,9 @@ class PostgresStore(Store):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _commit(self, group: list[PendingCommand]) -> None:
-        """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
+        """Decide and write a group.
+
+        Raises WriteConflict (replay one by one) or StoreUnavailable; both roll everything back."""
         self._numbers.clear()  # control: postgres-numbers
         try:
             connection = await self._ensure_write_connection()
@@ -252,25 +255,25 @@ class PostgresStore(Store):
             raise WriteConflict(str(why)) from why
         except _CONNECTION_ERRORS as error:
             if isinstance(error, asyncpg.InternalClientError) and self._write_connection is not None:
-                self._write_connection.terminate()  # it does not know any more what the server last said
+                self._write_connection.terminate()  # the client's protocol state is unknown now
             raise StoreUnavailable from error
 
     async def _ensure_write_connection(self) -> asyncpg.Connection:
-        """The one connection that writes; a new one if the server hung up."""
+        """Return the writing connection; a new one if the server closed it."""
         if self._write_connection is None or self._write_connection.is_closed():  # control: postgres-reconnect
             self._write_connection = None
             try:
                 self._write_connection = await self._connect()
             except StateInUse as error:
-                # Our own lost session, which PostgreSQL has not noticed yet: the next try will find it gone.
+                # Our own lost session, which PostgreSQL has not noticed yet: the next attempt will succeed.
                 raise StoreUnavailable from error
         return self._write_connection
 
     async def _run_group(self, connection: asyncpg.Connection, group: list[PendingCommand]) -> tuple[int, int] | None:
-        """Decides and writes a group; returns the first and last number that it gave to `changes`, if any."""
+        """Decide and write a group; return the first and last number that it added to `changes`, if any."""
         locks = ", ".join(sorted({_org_lock_number(pending.command.org) for pending in group}))
         await connection.execute(_BEGIN_WITH_LOCKS.replace("...", locks))
-        # A statement of its own: the one that waits for the locks still sees what was committed before it waited.
+        # A statement of its own: the one that waits for the locks still sees the state before its wait.
         if self._is_behind((await self._read_batch(connection, "standing", [{}]))[0][0]):
             await self._cache_sync.catch_up(partial(self._read_batch, connection))
         await self._run_commands(connection, group)
@@ -279,7 +282,7 @@ class PostgresStore(Store):
         return await self._write_group(connection, group)
 
     async def _run_commands(self, connection: asyncpg.Connection, group: list[PendingCommand]) -> None:
-        """All commands of the group in step: the reads they wish for at the same moment become one query each."""
+        """Run all commands of the group in step: requests of the same round become one query each."""
         waiting = [(pending, *started) for pending in group if (started := pending.start()) is not None]
         while waiting:
             found = await self._answer_steps(connection, waiting)
@@ -290,7 +293,7 @@ class PostgresStore(Store):
             ]
 
     async def _answer_steps(self, connection: asyncpg.Connection, waiting: list[WaitingStep]) -> list[Any]:
-        """The answers to one round of wishes, in their order; a wish for several things has them in a list."""
+        """Answer one round of requests, in order; a RequestBatch is answered with a list."""
         single = [
             (pending, steps, each)
             for pending, steps, step in waiting
@@ -303,7 +306,7 @@ class PostgresStore(Store):
         ]
 
     async def _answer_requests(self, connection: asyncpg.Connection, waiting: list[WaitingRequest]) -> list[Any]:
-        """The answers to single wishes."""
+        """Answer single requests."""
         await self._load_numbers(connection, [step for _, _, step in waiting if not isinstance(step, ReadQuery)])
         reads: dict[str, list[int]] = {}
         answers: list[Any] = [None] * len(waiting)
@@ -322,7 +325,7 @@ class PostgresStore(Store):
         return answers
 
     async def _load_numbers(self, connection: asyncpg.Connection, steps: Sequence[Any]) -> None:
-        """Reads the highest numbers that this group has not met yet. The group's lock keeps them true."""
+        """Read the highest numbers that this group has not loaded yet. The group's lock keeps them current."""
         missing: dict[str, list[str]] = {}
         for step in steps:
             if (step.name, step.key) not in self._numbers:
@@ -343,7 +346,7 @@ class PostgresStore(Store):
         return number
 
     async def _read_batch(self, connection: asyncpg.Connection, name: str, batch: list[Params]) -> list[list[Row]]:
-        """The rows of one named query for many parameters, in one round trip."""
+        """Run one named query for many parameters, in one round trip."""
         query = self._queries[name]
         if not query.param_names:
             rows: list[Row] = await connection.fetch(query.sql)
@@ -359,7 +362,7 @@ class PostgresStore(Store):
         return results
 
     async def _write_batch(self, connection: asyncpg.Connection, name: str, batch: Sequence[Params]) -> None:
-        """One statement for many parameters. Many rows that nothing else comes of are copied: half the work there."""
+        """Run one statement for many parameters. Plain insertions of many rows use COPY, which halves their cost."""
         query = self._queries[name]
         values = [query.bind(params) for params in batch]
         if len(batch) >= _MIN_COPY_ROWS and (position := query.copy_target) is not None:
@@ -382,7 +385,9 @@ class PostgresStore(Store):
     async def _append_changes(
         self, connection: asyncpg.Connection, changes: list[CacheInvalidation]
     ) -> tuple[int, int]:
-        """For the memory of the others, in the order of the commits. The last lock of all, for the shortest time."""
+        """Append changed cache entries in commit order, for other processes.
+
+        Its lock is taken last and held for the shortest time."""
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _CHANGES_LOCK)
         before = (await self._read_batch(connection, "last_change", [{}]))[0][0][0] or 0
         last = before + len(changes)
@@ -397,6 +402,6 @@ _BEGIN_WITH_LOCKS = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}':
 
 
 def _org_lock_number(org: str) -> str:
-    """The number of an organisation's lock, of fixed width so that text sorts alike everywhere."""
+    """Return the number of an organisation's lock, with fixed width so that text sorts like numbers."""
     number = int.from_bytes(hashlib.blake2b(org.encode(), digest_size=8).digest()) >> 1
     return f"{number:019d}"

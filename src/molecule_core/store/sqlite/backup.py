@@ -1,4 +1,4 @@
-"""Copies of an SQLite store: taken while it is in use, put back while it is not."""
+"""Backups of an SQLite store: made while it is in use, restored while it is not."""
 
 import os
 from contextlib import suppress
@@ -13,19 +13,19 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite.store import DATABASE_FILE, acquire_process_lock
 
-# Other programs keep a schema number in a table called meta too; these names together are ours.
+# Other programs also keep a schema number in a table called meta; these names together are ours.
 _EXPECTED_TABLES = {"activities", "events", "inboxes", "workspaces"}
 
 
 def database_path(state: Path) -> Path:
-    """Where the store of a state folder is."""
+    """Return the path of the database in a state folder."""
     return state / DATABASE_FILE
 
 
 def back_up_sqlite(state: Path, copy: Path) -> int:
-    """Writes one consistent copy of the store, also while a server writes to it; returns its bytes.
+    """Write one consistent copy of the store, also while a server writes to it; return its size in bytes.
 
-    Never overwrites. Raises BackupFailed."""
+    Never overwrites a file. Raises BackupFailed."""
     database = database_path(state)
     if not database.exists():
         raise BackupFailed(reason=f"there is no store in {state}; name the right --state-dir")
@@ -48,10 +48,10 @@ def back_up_sqlite(state: Path, copy: Path) -> int:
 
 
 def restore_sqlite(copy: Path, state: Path, *, clock: Clock, ids: IdGenerator) -> Path | None:
-    """Puts a copy in the place of the store; returns where the store that was there has been put aside, if any.
+    """Replace the store by a copy; return where the old store was moved, if there was one.
 
-    The restored store has a new epoch, so that no cursor of the old one is believed. Raises BackupFailed, StateInUse
-    (a server runs)."""
+    The restored store has a new epoch, so that cursors of the old one are rejected. Raises BackupFailed, StateInUse (a
+    server runs)."""
     _check_copy(copy)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     database = database_path(state)
@@ -77,13 +77,13 @@ def restore_sqlite(copy: Path, state: Path, *, clock: Clock, ids: IdGenerator) -
 
 
 def _check_copy(copy: Path) -> None:
-    """A copy must be a whole store of a schema that this version knows."""
+    """Check that a copy is a sound store with a schema that this version supports. Raises BackupFailed."""
     if problem := integrity_error(copy):
         raise BackupFailed(reason=f"{copy} cannot take the place of the store: {problem}")
 
 
 def integrity_error(database: Path) -> str:
-    """What is wrong with a store or a copy, in a few words; empty if it is sound. Reads, changes nothing."""
+    """Describe what is wrong with a store or a copy; empty if it is sound. Read-only."""
     try:
         connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         verdict = str(connection.execute("PRAGMA quick_check(1)").get)
@@ -100,14 +100,14 @@ def integrity_error(database: Path) -> str:
 
 
 class StoreInfo(NamedTuple):
-    """What a store says of itself: its schema, and when (microseconds) its first organisation was made, if it was."""
+    """Schema of a store, and when (microseconds) its first organisation was created, if there is one."""
 
     schema: int
     created_at: int | None
 
 
 def read_store_info(database: Path) -> StoreInfo:
-    """The facts of a sound store."""
+    """Read the schema and age of a sound store."""
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     schema = int(str(connection.execute("SELECT value FROM meta WHERE name = 'schema'").get))
     created_at = connection.execute("SELECT min(created_at) FROM orgs").get
@@ -116,15 +116,15 @@ def read_store_info(database: Path) -> StoreInfo:
 
 
 def sqlite_version() -> str:
-    """Of the SQLite that this process uses."""
+    """Return the version of the SQLite library in use."""
     return apsw.sqlite_lib_version()
 
 
 def _move_aside(database: Path, clock: Clock) -> Path | None:
     if not database.exists():
         return None
-    # Closing the last connection of a healthy store folds its write-ahead log in, so that one file is the whole store.
-    with suppress(apsw.Error):  # a damaged one is put aside as it is
+    # Closing the last connection of a sound store merges its write-ahead log, so that one file is the whole store.
+    with suppress(apsw.Error):  # a damaged one is moved as it is
         connection = apsw.Connection(str(database))
         connection.pragma("wal_checkpoint", "TRUNCATE")
         connection.close()
@@ -138,7 +138,7 @@ def _move_aside(database: Path, clock: Clock) -> Path | None:
 
 
 def sync_file(path: Path) -> None:
-    """Returns once a file is on the disk."""
+    """Flush a file to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -147,7 +147,7 @@ def sync_file(path: Path) -> None:
 
 
 def is_in_use(state: Path) -> bool:
-    """Whether a server holds the store."""
+    """Return whether a server holds the store."""
     try:
         os.close(acquire_process_lock(state / DATABASE_FILE))
     except StateInUse:

@@ -1,8 +1,8 @@
 """The store on SQLite: one writing process, one writing connection, `synchronous=FULL`.
 
 Commands are decided and applied on the event loop, where a statement costs a few microseconds. The commit waits for the
-disk: on the loop too while that is quick, else in a thread. While it waits, the next group gathers. Reads use a second
-connection and see only what is committed.
+disk: on the loop while that is quick, else in a thread. Meanwhile the next group collects. Reads use a second
+connection and see only committed data.
 """
 
 import asyncio
@@ -47,22 +47,22 @@ from molecule_core.store.journal import journal_params
 from molecule_core.store.queries import Dialect, Params, lazy_queries, load_migrations, load_schema
 
 DATABASE_FILE = "molecule.db"
-# Enough for every statement of the package with room to grow; the default of 100 would evict some.
+# Enough for every statement of the package; the default of 100 would evict some.
 _STATEMENT_CACHE = 500
-# 16 MiB of log: pages that many commits touch are folded into the database once, not every few commits.
+# 16 MiB of log: pages that many commits touch are merged into the database once, not every few commits.
 _CHECKPOINT_PAGES = 4000
-# Others wait at most about so long for a commit on the loop: less than anybody notices.
+# Commits on the loop block other work for at most about this long, which is not noticeable.
 _FAST_COMMIT_SECONDS = 0.010
 _WEIGHT_OF_LAST = 0.1
 _PROBE_EVERY_COMMITS = 64
-# Highest numbers that are remembered: of logs and inboxes, and of every chain of messages that was ever met.
+# Cached highest numbers: of logs and inboxes, and of every chain of messages seen so far.
 _MAX_CACHED_NUMBERS = 200_000
-# A reader that backs the database up may hold a lock for a moment.
+# A backup that reads the database may hold a lock briefly.
 _BUSY_MILLISECONDS = 5000
 
 
 class SqliteStore(Store):
-    """Keeps what `store.database.Store` promises."""
+    """The SQLite implementation of `store.database.Store`."""
 
     dialect: Dialect = "sqlite"
     is_shared = False
@@ -112,13 +112,13 @@ class SqliteStore(Store):
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
-        # A plan that holds for all values: without this, SQLite prepares a statement anew whenever the number bound to
-        # its LIMIT changes, which made an empty page eight times dearer.
+        # A plan for all values: without this, SQLite prepares a statement again whenever the number bound to its LIMIT
+        # changes, which made an empty page eight times slower.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         return connection
 
     def _prepare_schema(self) -> None:
-        """Creates the schema in an empty file, brings an older one forward; refuses one that a newer Molecule wrote."""
+        """Create the schema in an empty file or migrate an older one. Raises SchemaTooNew."""
         tables = [
             row[0] for row in self._write_connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         ]
@@ -135,7 +135,7 @@ class SqliteStore(Store):
             self._migrate(found)
 
     def _migrate(self, found: int) -> None:
-        """Brings an older schema forward, all steps or none. The copy made before is the way back."""
+        """Migrate an older schema, all steps or none. The copy made before allows a return to it."""
         copy = self._path.with_name(f"{self._path.stem}.schema-{found}.db")
         unfinished = copy.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
@@ -182,7 +182,7 @@ class SqliteStore(Store):
     def last_known_number(self, name: str, key: str) -> int | None:
         known = self._numbers.get((name, key))
         if known is None:
-            # No open group has taken one of these numbers, or it would stand there: what is committed is the highest.
+            # No open group has taken one of these numbers, or it would be cached: the committed one is the highest.
             try:
                 rows = self._fetch(self._read_connection, name, {"key": key})
             except apsw.Error as error:
@@ -191,14 +191,16 @@ class SqliteStore(Store):
         return known
 
     async def catch_up(self) -> None:
-        """Nobody else writes."""
+        """Do nothing: no other process writes."""
 
     def _fetch(self, connection: apsw.Connection, name: str, params: Params) -> list[tuple[Any, ...]]:
         query = self._queries[name]
         return connection.execute(query.sql, query.bind(params)).fetchall()
 
     async def _commit(self, group: list[PendingCommand]) -> None:
-        """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
+        """Decide and write a group.
+
+        Raises WriteConflict (replay one by one) or StoreUnavailable; both roll everything back."""
         if len(self._numbers) > _MAX_CACHED_NUMBERS:  # no group is open, so all of them can be read again
             self._numbers = {}
         try:
@@ -213,7 +215,7 @@ class SqliteStore(Store):
                 if any(pending.took_number for pending in group):
                     self._roll_back()
                 else:
-                    self._write_connection.execute("ROLLBACK")  # the counters in memory are still true
+                    self._write_connection.execute("ROLLBACK")  # the cached numbers are still correct
                 return
             self._write_group(group)
             crash_points.mark_reached("sqlite.written")
@@ -230,7 +232,7 @@ class SqliteStore(Store):
             raise
 
     async def _commit_to_disk(self) -> None:
-        """Commits: on the loop while the disk is quick, in a thread while it is slow."""
+        """Commit: on the loop while the disk is quick, in a thread while it is slow."""
         if self._disk_latency.is_slow():
             await asyncio.get_running_loop().run_in_executor(
                 self._commit_thread, self._write_connection.execute, "COMMIT"
@@ -246,7 +248,7 @@ class SqliteStore(Store):
         self._numbers.clear()  # control: sqlite-numbers
 
     def _run_command(self, pending: PendingCommand) -> None:
-        """Runs one command to its end, and then those who follow its facts."""
+        """Run one command, then the subscribers of its domain events."""
         try:
             write_set = self._run_steps(pending.command.steps(), pending)
             if write_set.domain_events:
@@ -255,11 +257,11 @@ class SqliteStore(Store):
         except apsw.Error:
             raise
         except Exception as error:
-            # A refusal, or a mistake in one command: either way the others of the group go on.
+            # A rejection or a bug in one command: the others of the group continue either way.
             pending.error = error
 
     def _run_steps(self, steps: CommandSteps[Any], pending: PendingCommand) -> WriteSet[Any]:
-        """Runs one decision to its end; what it wishes to read, it gets at once."""
+        """Run one generator to its end, answering its requests at once."""
         found: Any = None
         try:
             while True:
@@ -291,7 +293,7 @@ class SqliteStore(Store):
         return number
 
     def _last_number(self, name: str, key: str) -> int:
-        """Counters live in memory: this process is the only writer, and a rollback forgets them."""
+        """Return the highest number, cached: this process is the only writer, and a rollback clears the cache."""
         last = self._numbers.get((name, key))
         if last is None:
             rows = self._fetch(self._write_connection, name, {"key": key})
@@ -313,21 +315,21 @@ class SqliteStore(Store):
 
 
 class DiskLatency:
-    """Whether the disk is too slow to be waited for on the event loop.
+    """Decides whether the disk is too slow for commits on the event loop.
 
-    A thread for each commit costs a quarter of a message's CPU (two switches between threads, and a fight for the
-    interpreter's lock); a quick disk takes about a millisecond. A slow one must not hold everybody up."""
+    A thread for each commit costs a quarter of a message's CPU (two thread switches, and contention for the GIL); a
+    quick disk takes about a millisecond. A slow one must not block all other work."""
 
     def __init__(self) -> None:
         self._average = 0.0
         self._in_thread = 0
 
     def record_commit(self, seconds: float) -> None:
-        """A commit on the loop took so long."""
+        """Record the duration of a commit on the loop."""
         self._average += _WEIGHT_OF_LAST * (seconds - self._average)
 
     def is_slow(self) -> bool:
-        """Where the next commit belongs; now and then one on the loop shows whether the disk is quick again."""
+        """Return whether the next commit belongs in a thread; now and then one on the loop tests the disk again."""
         if self._average < _FAST_COMMIT_SECONDS:
             return False
         self._in_thread += 1
@@ -338,7 +340,7 @@ class DiskLatency:
 
 
 def acquire_process_lock(path: Path) -> int:
-    """A lock file beside the database, held as long as the process lives. Raises StateInUse."""
+    """Lock a file beside the database for the lifetime of the process. Raises StateInUse."""
     handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,8 +16,8 @@ from msgspec import UNSET, Struct
 from molecule_core.common.clock import Clock
 from molecule_core.common.text import truncate_line
 from molecule_core.tools.runners.delegation_tools import (
-    FIRST_SLICE_SECONDS,
-    SLICE_SECONDS,
+    FIRST_POLL_SECONDS,
+    LONG_POLL_SECONDS,
     CallerWorkspaces,
     explicit_workspace,
     probe_workspaces,
@@ -204,7 +204,7 @@ async def request_approval(
             headers=idempotency_headers(key),
         )
     )
-    poll_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
+    poll_seconds = LONG_POLL_SECONDS if progress is None else FIRST_POLL_SECONDS
     note = ""
     while item.status == "pending" and (remaining := arguments.wait - (clock.monotonic() - started_at)) > 0:
         try:
@@ -218,7 +218,7 @@ async def request_approval(
         note = ""
         if progress is not None:
             await progress(min(arguments.wait, clock.monotonic() - started_at), arguments.wait, _progress_text(item))
-        poll_seconds = SLICE_SECONDS
+        poll_seconds = LONG_POLL_SECONDS
     return _request_result(workspace_id, item, note)
 
 
@@ -236,7 +236,7 @@ async def wait_for_change(
 ) -> ApprovalSummary:
     """Return the approval after `seconds`, or as soon as it has changed. Raises ToolError."""
     requested_at = clock.monotonic()
-    query = {"wait": max(1, min(math.ceil(seconds), SLICE_SECONDS)), "seq": item.seq}
+    query = {"wait": max(1, min(math.ceil(seconds), LONG_POLL_SECONDS)), "seq": item.seq}
     path = approval_path(workspace_id, item.approval_id)
     updated = parse_approval(await requester.call("GET", path, query=query))
     rest = min(seconds, _MIN_POLL_SECONDS) - (clock.monotonic() - requested_at)

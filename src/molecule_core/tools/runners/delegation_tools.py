@@ -29,7 +29,7 @@ from molecule_core.wire.schemas.delegations import (
 
 TOOL_NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
 """The tools that `run` runs."""
-SLICE_SECONDS, FIRST_SLICE_SECONDS = 20, 1
+LONG_POLL_SECONDS, FIRST_POLL_SECONDS = 20, 1
 """Maximum wait of one request: hosts abort silent calls after a minute, proxies silent requests earlier. The first
 request is shorter for callers that want progress."""
 # At least this long between equal responses, in case the server does not hold the requests.
@@ -217,7 +217,7 @@ async def delegate_task(
     nothing was begun, or if that is unknown."""
     started_at = clock.monotonic()
     # Callers that want progress get it early; others get one response at the end.
-    poll_seconds = SLICE_SECONDS if progress is None else FIRST_SLICE_SECONDS
+    poll_seconds = LONG_POLL_SECONDS if progress is None else FIRST_POLL_SECONDS
     response = first = await _begin_delegation(
         requester, workspace_id, arguments, key, min(arguments.wait, poll_seconds)
     )
@@ -271,7 +271,7 @@ async def _poll_delegation(
     """Return the delegation after one more waiting request, or as soon as it has changed. Raises ToolError."""
     requested_at = clock.monotonic()
     path = f"/workspaces/{_path_segment(workspace_id)}/delegations/{_path_segment(response.delegation_id)}/wait"
-    seconds = min(math.ceil(remaining), SLICE_SECONDS)
+    seconds = min(math.ceil(remaining), LONG_POLL_SECONDS)
     updated = _convert_response(await requester.call("POST", path, body={"wait": seconds}), DelegateResponse)
     rest = min(remaining, _MIN_POLL_SECONDS) - (clock.monotonic() - requested_at)
     if rest > 0 and not updated.settled and (updated.state, updated.phase) == (response.state, response.phase):
