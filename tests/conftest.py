@@ -8,12 +8,29 @@ import pytest
 from molecule_core.store.database import Store
 from tests.clocks import FakeClock
 from tests.engines import ENGINES, Engine, databases_dropped, open_store, postgres_server, prepared_place_for
+from tests.long import is_long, lies_in_long_file, missing_paths
 from tests.running import Running, running
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The proofs come first: they take minutes each, and one that began last would run alone at the end."""
-    items.sort(key=lambda each: each.path.parent.name != "prove")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--all`."""
+    parser.addoption("--all", action="store_true", help="also run the tests that take long (tests/long.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse paths of long tests that do not exist: a renamed file would become part of each usual run."""
+    if missing := missing_paths():
+        raise pytest.UsageError(f"tests/long.py names {', '.join(missing)}, which do not exist. Correct the list.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out long tests unless --all was given, and begin with files that take minutes: one that began last would
+    run alone at the end."""
+    if not config.getoption("--all"):
+        left_out = [each for each in items if is_long(each)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if not is_long(each)]
+    items.sort(key=lambda each: not lies_in_long_file(each))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ _CONTROLS = (
     Control(
         name="who asks may decide",
         marker="own-request",
-        change=Swap("$verdict.$", "$verdict.DONE"),
+        change=Swap("$verdict.$", "$verdict.VALID"),
         breaks="taken wrongly",
     ),
     Control(

@@ -24,6 +24,6 @@ STALE_ACK = Control(
 POSTGRES_ANSWERS_FIRST = Control(
     name="the answer leaves 20 ms before the commit",
     marker="postgres-commit",
-    change=Swap("await", "[each.settle() for each in group], await asyncio.sleep(0.02), await"),
+    change=Swap("await", "[each.resolve() for each in group], await asyncio.sleep(0.02), await"),
     breaks="accepted but missing",
 )

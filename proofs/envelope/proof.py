@@ -67,7 +67,7 @@ _CONTROLS = (
     Control(
         name="an agent has all tools, whatever its card says",
         marker="card-tools",
-        change=Swap("map($bare, $plain)", "[*map($bare, $plain), *ALL]"),
+        change=Swap("map($bare, $plain)", "[*map($bare, $plain), *ALL_TOOL_NAMES]"),
         breaks=TOOLS,
     ),
     Control(

@@ -61,7 +61,7 @@ _CONTROLS = (
     Control(
         name="a thread of others is a place in one's own list",
         marker="own-thread-cursor",
-        change=Swap("await $($, $place)", "await self._reader.one($place)"),
+        change=Swap("await $($, $place)", "await self._reader.get_thread($place)"),
         breaks=TAKEN,
     ),
     Control(

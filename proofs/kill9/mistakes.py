@@ -110,7 +110,7 @@ OF_AGENTS = (
     Control(
         name="an agent's inbox takes a repeat for news",
         marker="repeat-no-news",
-        change=Swap("$known.$message = $new...", "$known.$message, $known.push_at = $new, self._ring() or 0.0"),
+        change=Swap("$known.$message = $new...", "$known.$message, $known.push_at = $new, self._notify() or 0.0"),
         breaks=TWICE,
     ),
     Control(
@@ -118,7 +118,7 @@ OF_AGENTS = (
         marker="release-left-over",
         change=Swap(
             "await $($left($keys...))",
-            "for each in $left($keys).items(): await acknowledge(self.api(), self.id, *each)",
+            "for each in $left($keys).items(): await acknowledge_message(self.api(), self.id, *each)",
         ),
         breaks=NEVER,
     ),

@@ -144,7 +144,7 @@ _OF_DELEGATIONS = (
     Control(
         name="a result that was taken stays in the inbox",
         marker="taken-result",
-        change=Swap("(yield from $...)", "Facts([], [])"),
+        change=Swap("(yield from $...)", "MessageChanges([], [])"),
         breaks="taken and left in the inbox",
     ),
 )
@@ -156,7 +156,7 @@ _OF_EACH_NOUN = (OF_MEMORY[0], OF_APPROVALS[0], OF_THREADS[0])
 _SQLITE_ANSWERS_FIRST = Control(
     name=POSTGRES_ANSWERS_FIRST.name,
     marker="sqlite-settle-last",
-    change=Swap("await", "[each.settle() for each in group], await asyncio.sleep(0.02), await"),
+    change=Swap("await", "[each.resolve() for each in group], await asyncio.sleep(0.02), await"),
     breaks="accepted but missing",
 )
 

@@ -289,7 +289,7 @@ _CONTROLS = (
     Control(
         name="one seat speaks for all",
         marker="requests-of-seat",
-        change=Swap("= $seat.$requests", "= next(iter(self._seats)).$requests"),
+        change=Swap("= $seat.$requests", "= next(iter(self._memberships)).$requests"),
         breaks=NEVER,
     ),
     Control(
@@ -303,7 +303,7 @@ _CONTROLS = (
         marker="answer-by-its-seat",
         change=Swap(
             "$given = $completed($asked, $seat, $target, $)",
-            "$seat = next(iter(self._seats)); $given = replace($completed($asked, $seat, $target, "
+            "$seat = next(iter(self._memberships)); $given = replace($completed($asked, $seat, $target, "
             'None), activity_id="", reply_handle="")',
         ),
         breaks=ASTRAY,

@@ -148,7 +148,7 @@ _CONTROLS = (
         change=Swap(
             ", $look, $wait)",
             ", lambda over=self._clock.now() + round($wait * 1e6): $look() if self._clock.now() < "
-            'over else __import__("asyncio").sleep(0, Look([])), $wait)',
+            'over else __import__("asyncio").sleep(0, Poll([])), $wait)',
         ),
         breaks="waits that ended early",
     ),

@@ -215,7 +215,7 @@ _CONTROLS = (
     Control(
         name="who nodded goes on where the others are",
         marker="catch-up-after-nod",
-        change=Swap("await $($listener)", "$listener.live = True"),
+        change=Swap("await $($listener)", "$listener.is_live = True"),
         breaks=SKIPPED,
     ),
 )

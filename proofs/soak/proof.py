@@ -253,7 +253,7 @@ _CONTROLS = (
     Control(
         name="what was answered is kept",
         marker="answered-dropped",
-        change=Swap("$popleft()", 'vars(self.app).setdefault("kept", []).append($popleft())'),
+        change=Swap("$popleft()", 'vars(self.application).setdefault("kept", []).append($popleft())'),
         breaks=GREW,
     ),
     MESSAGE_AGAIN,

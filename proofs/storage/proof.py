@@ -23,7 +23,7 @@ _CONTROLS = (
     Control(
         name="the answer leaves before the commit",
         marker="sqlite-settle-last",
-        change=Swap("await", "[each.settle() for each in group], await"),
+        change=Swap("await", "[each.resolve() for each in group], await"),
         breaks="2xx without commit",
     ),
     Control(
@@ -55,7 +55,7 @@ _ON_POSTGRES = (
         marker="postgres-settle-last",
         change=Swap(
             "await $in($connection, $group)",
-            "(await $in($connection, $group), [each.settle() for each in $group], await asyncio.sleep(0.02))[0]",
+            "(await $in($connection, $group), [each.resolve() for each in $group], await asyncio.sleep(0.02))[0]",
         ),
         breaks="2xx without commit",
     ),

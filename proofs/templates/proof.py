@@ -49,7 +49,7 @@ _CONTROLS = (
     Control(
         name="values are read as templates",
         marker="values-not-parsed",
-        change=Swap('"".join($pieces)', '"".join($pieces).replace("{{ kind }}", facts.kind)'),
+        change=Swap('"".join($pieces)', '"".join($pieces).replace("{{ kind }}", message.kind)'),
         breaks="values read as templates",
     ),
     Control(

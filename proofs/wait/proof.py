@@ -29,9 +29,9 @@ _CONTROLS = (
         marker="wait-registers-first",
         change=Swap(
             "= await $held($keys..., lambda: $look($args...), $seconds)",
-            '= (await $look($args)).found or any([await __import__("asyncio").sleep(0) for _ in '
+            '= (await $look($args)).result or any([await __import__("asyncio").sleep(0) for _ in '
             "range(9)]) or await $held($keys, lambda first=[None]: $look($args) if not first else "
-            '__import__("asyncio").sleep(0, Look(first.pop())), $seconds)',
+            '__import__("asyncio").sleep(0, Poll(first.pop())), $seconds)',
         ),
         breaks="lost wake-ups",
     ),

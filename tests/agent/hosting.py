@@ -7,10 +7,11 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.journeys.patience import bounded
+from tests.journeys.patience import eventually
 from tests.journeys.processes import MOLECULE
 from tests.running import Running, Seat
 from tests.waits import PROCESS_START_SECONDS
@@ -185,6 +186,5 @@ async def agent(state: Path, **own: str) -> AsyncIterator[Agent]:
 async def seated(server: Running, *seats: Seat) -> None:
     """Until the server sees an agent in each of these seats."""
     for seat in seats:
-        async with asyncio.timeout(PROCESS_START_SECONDS):
-            while (await bounded(server.admin.get(f"/workspaces/{seat.id}")))["status"] != "online":
-                pass
+        look = partial(server.admin.get, f"/workspaces/{seat.id}")
+        await eventually(look, lambda found: found["status"] == "online", PROCESS_START_SECONDS)

@@ -106,6 +106,7 @@ def text_of(row: dict[str, Any]) -> str:
     return str(row["request_body"]["params"]["message"]["parts"][0]["text"])
 
 
+@pytest.mark.long
 @requirement("G7", "G9", "G11")
 async def test_500_of_500_answers_are_at_their_origin(places: list[Place], state: Path) -> None:
     env = several(*((each.server, each.seat) for each in places))

@@ -165,6 +165,6 @@ async def test_an_answer_to_a_reminder_comes_into_the_inbox_of_who_waited_for_th
 
     await office.pass_time(REPLY_SECONDS)
 
-    (row,) = await office.take(lead)
+    (row,) = await eventually(lambda: office.take(lead), bool)
     assert row["request_body"]["params"]["message"]["parts"] == [{"kind": "text", "text": "done"}]
     assert len(office.net.pushed) == 2

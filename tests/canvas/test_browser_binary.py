@@ -63,9 +63,17 @@ def test_where_apt_get_may_be_used_it_brings_a_browser_and_asks_nothing(
     browser.main()
     update, install = machine.joinpath("asked").read_text().splitlines()
     assert update.startswith("noninteractive --quiet --yes ")
-    assert install.endswith(" install --no-install-recommends chromium fonts-dejavu-core")
+    assert install.endswith(" install --no-install-recommends chromium-headless-shell fonts-dejavu-core")
     assert find_browser() == str(machine / "chromium")
     assert "no browser" not in capsys.readouterr().out
+
+
+def test_where_there_is_no_package_of_the_shell_the_whole_browser_is_installed(machine: Path) -> None:
+    program(machine, "apt-get", 'case "$*" in *shell*) exit 100;; esac\n' + APT_GET.format(folder=machine))
+    browser.main()
+    _, install = machine.joinpath("asked").read_text().splitlines()
+    assert install.endswith(" install --no-install-recommends chromium fonts-dejavu-core")
+    assert find_browser() == str(machine / "chromium")
 
 
 def test_where_there_is_a_browser_nothing_is_installed_or_said(

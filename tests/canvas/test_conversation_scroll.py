@@ -178,6 +178,7 @@ async def test_a_long_history_is_read_backwards_to_its_beginning_without_a_jump(
     await expect(chat.message("line 0599")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.long
 @requirement("C38")
 async def test_ten_thousand_messages_stay_under_three_hundred_items(desk: Desk) -> None:
     lines = [f"line {number:04}" for number in range(10_000)]

@@ -77,7 +77,9 @@ async def previewed(page: Page, change: Any) -> dict[str, Any]:
 
 
 @requirement("C31", "I7")
-@pytest.mark.parametrize("template_id", DEFAULTS)
+@pytest.mark.parametrize(
+    "template_id", [DEFAULTS[0], *(pytest.param(each, marks=pytest.mark.long) for each in DEFAULTS[1:])]
+)
 async def test_the_preview_is_what_the_server_renders_byte_for_byte_for_every_kind_and_form(
     desk: Desk, template_id: str
 ) -> None:

@@ -169,6 +169,7 @@ async def test_a_frame_that_does_not_fit_causes_one_resume_and_touches_nothing(d
     chat = Chat(page, "Lead")
     await desk.stage.say("Lead", "the truth")
     await chat.shows("the truth")
+    await expect(page.locator("[data-well]")).to_be_attached()  # what waits for a person has been read, too
     known, asked = wire.last_seq(), len(wire.resumes())
     await note_touches(page)
     wire.forge(forged(wire, desk.stage.seats["Lead"].id, seq=5, prev=4))

@@ -83,7 +83,7 @@ async def test_who_hangs_up_before_it_could_wait_holds_nothing(office: Office, w
     """The connection goes while the command that holds the result is under way."""
     lead, ops = await pair(office)
     asking, writer = await way(office, lead, ops), office.server.server.delegation_writer
-    name = "hold" if way is by_wait else "begin"
+    name = "hold_result" if way is by_wait else "begin"
     gate, came, written, plain = asyncio.Event(), asyncio.Event(), asyncio.Event(), getattr(writer, name)
 
     async def late(*given: Any) -> Any:

@@ -3,16 +3,16 @@
 from typing import Any
 
 from molecule_core.demo.decisions import delegation_key
-from molecule_core.demo.model import Behaviour, DemoMessage, DemoPeer, DemoSeat, Topics
+from molecule_core.demo.model import Behaviour, DemoMessage, DemoPeer, DemoWorkspace, Topics
 from molecule_core.demo.text_analysis import significant_stems
 
 CRAFT = Topics(title="Topics")
 TEXT = "Plan a landing page for our launch"
 
 
-def seat(behaviour: Behaviour = "lead", **fields: Any) -> DemoSeat:
+def seat(behaviour: Behaviour = "lead", **fields: Any) -> DemoWorkspace:
     """A seat whose agent takes no time."""
-    return DemoSeat(**{"name": "Hub", "role": "Knows who knows.", "behaviour": behaviour, "seconds": 0, **fields})
+    return DemoWorkspace(**{"name": "Hub", "role": "Knows who knows.", "behaviour": behaviour, "seconds": 0, **fields})
 
 
 def peer(name: str, place: Any = "below", *, skilled: bool = True, words: str = "") -> DemoPeer:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molecule_core.demo.api_rows import build_agent_card, parse_message_row, parse_peer_row, parse_pushed_message
-from molecule_core.demo.company import list_seats, packaged_company
+from molecule_core.demo.company import list_company_workspaces, packaged_company
 from molecule_core.demo.mcp_agent import message_from_tool
 from molecule_core.demo.model import DemoMessage
 from molecule_core.demo.text_analysis import significant_stems
@@ -128,7 +128,7 @@ def test_a_peer_whose_card_names_no_skill_has_none(card: Any) -> None:
 
 
 def test_every_agent_of_the_packaged_company_says_its_skills_and_words() -> None:
-    cards = {place.seat.name: build_agent_card(place.seat) for place in list_seats(packaged_company())}
+    cards = {place.seat.name: build_agent_card(place.seat) for place in list_company_workspaces(packaged_company())}
     assert all(card["skills"] for card in cards.values())
     assert "landing page" in cards["Backend"]["skills"][1]["tags"]
     found = parse_peer_row(peer_row(agent_card=cards["Backend"]), "me", None)

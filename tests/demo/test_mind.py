@@ -18,7 +18,7 @@ from molecule_core.demo.model import (
     DelegateAction,
     DemoMessage,
     DemoPeer,
-    DemoSeat,
+    DemoWorkspace,
     ReportAction,
     SayAction,
     WorkAction,
@@ -54,7 +54,7 @@ def acked(actions: tuple[Action, ...]) -> list[str]:
     return [action.message.id for action in actions if isinstance(action, AckAction)]
 
 
-def after(keeper: DemoSeat, *messages: DemoMessage, peers: tuple[DemoPeer, ...] = (A, B)) -> Reaction:
+def after(keeper: DemoWorkspace, *messages: DemoMessage, peers: tuple[DemoPeer, ...] = (A, B)) -> Reaction:
     """The reaction to the last of some messages; what is delegated is begun each time."""
     reaction = Reaction(AgentMemory(), ())
     for message in messages:
@@ -62,7 +62,7 @@ def after(keeper: DemoSeat, *messages: DemoMessage, peers: tuple[DemoPeer, ...] 
     return reaction
 
 
-def knowing(keeper: DemoSeat, reaction: Reaction) -> Reaction:
+def knowing(keeper: DemoWorkspace, reaction: Reaction) -> Reaction:
     """The same, once all that it delegates is begun, and what comes of that at once."""
     state, actions = reaction.state, list(reaction.actions)
     for action in sent(reaction.actions):

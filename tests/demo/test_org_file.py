@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from molecule_core.common.errors import BadSettings
-from molecule_core.demo.company import MAX_SEATS, list_seats, packaged_company, read_company
+from molecule_core.demo.company import MAX_COMPANY_WORKSPACES, list_company_workspaces, packaged_company, read_company
 from molecule_core.demo.model import Checks, Estimate, Plan, Topics
 
 TOP = 'name = "Ours"\n'
@@ -29,7 +29,7 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
 
 def test_the_packaged_company_has_three_teams_and_every_kind_of_craft_and_host() -> None:
     company = packaged_company()
-    found = list_seats(company)
+    found = list_company_workspaces(company)
 
     assert [len(place.path) for place in found].count(3) == 6
     assert len(found) == 11
@@ -43,7 +43,7 @@ def test_a_file_of_other_names_and_another_tree_is_read_as_it_is(tmp_path: Path)
     below = DESK.replace("[[seat]]", "[[seat.seat]]").replace("Desk", " Büro ") + TOPICS.replace("seat.", "seat.seat.")
     file.write_text(TOP + DESK + below + DESK.replace("Desk", "Zweite") + "seconds = 0.5\n" + TOPICS, encoding="utf-8")
 
-    found = list_seats(read_company(file))
+    found = list_company_workspaces(read_company(file))
 
     assert [place.path for place in found] == [("Desk",), ("Desk", "Büro"), ("Zweite",)]
     assert [place.seat.seconds for place in found] == [1.0, 1.0, 0.5]
@@ -108,8 +108,10 @@ def test_a_specialist_with_seats_below_is_told_what_to_be_instead(tmp_path: Path
 
 
 def test_a_company_of_too_many_processes_is_refused(tmp_path: Path) -> None:
-    seats = "".join(DESK.replace("Desk", f"Desk {number}") + TOPICS for number in range(MAX_SEATS + 1))
-    assert f"{MAX_SEATS + 1} seats, and each is a process; at most {MAX_SEATS}" in refusal(tmp_path, TOP + seats)
+    seats = "".join(DESK.replace("Desk", f"Desk {number}") + TOPICS for number in range(MAX_COMPANY_WORKSPACES + 1))
+    assert f"{MAX_COMPANY_WORKSPACES + 1} seats, and each is a process; at most {MAX_COMPANY_WORKSPACES}" in refusal(
+        tmp_path, TOP + seats
+    )
 
 
 @pytest.mark.parametrize("levels", [33, 200])

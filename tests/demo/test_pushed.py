@@ -11,8 +11,8 @@ import pytest
 
 from molecule_core.client.api import ApiClient
 from molecule_core.common.clock import SystemClock
-from molecule_core.demo.heartbeat import SeatLostError
-from molecule_core.demo.model import DemoSeat, SeatAssignment, Topics
+from molecule_core.demo.heartbeat import WorkspaceLostError
+from molecule_core.demo.model import AgentAssignment, DemoWorkspace, Topics
 from molecule_core.demo.push_agent import PushAgent
 from tests.journeys.patience import bounded, eventually
 from tests.running import UNHURRIED, Running, running
@@ -35,7 +35,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
 @contextlib.asynccontextmanager
 async def keeping(server: Running, placed: Placed, *, stumbles: bool = False) -> AsyncIterator["asyncio.Task[None]"]:
     """An agent in its seat, until the end of the block."""
-    seat = DemoSeat(
+    seat = DemoWorkspace(
         name="Legal",
         role="Reads.",
         behaviour="specialist",
@@ -44,7 +44,7 @@ async def keeping(server: Running, placed: Placed, *, stumbles: bool = False) ->
         stumbles=stumbles,
         craft=(CRAFT,),
     )
-    posting, seated = SeatAssignment(server.url, placed.id, placed.token, seat), asyncio.Event()
+    posting, seated = AgentAssignment(server.url, placed.id, placed.token, seat), asyncio.Event()
     async with ApiClient(server.url, placed.token) as api:
         life = asyncio.create_task(PushAgent(posting, api, SystemClock()).run(seated.set))
         try:
@@ -103,7 +103,7 @@ async def test_an_agent_whose_seat_is_removed_ends(server: Running) -> None:
     legal = await server.seat("Legal")
     async with keeping(server, legal) as life:
         await server.admin.call("DELETE", f"/workspaces/{legal.id}", query={"confirm": "true"})
-        with pytest.raises(SeatLostError):
+        with pytest.raises(WorkspaceLostError):
             await bounded(life)
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from molecule_core.common.errors import BadSettings
 from molecule_core.demo.company import Company
-from molecule_core.demo.model import DemoSeat, Topics
+from molecule_core.demo.model import DemoWorkspace, Topics
 from molecule_core.demo.provisioner import (
     STATE_FILE,
     DemoState,
-    SavedSeat,
-    SeatProvisioner,
+    SavedWorkspace,
+    WorkspaceProvisioner,
     read_demo_state,
     write_demo_state,
 )
@@ -23,9 +23,9 @@ from tests.running import Running, running
 CRAFT = (Topics(title="T"),)
 
 
-def seat(name: str, *below: DemoSeat, role: str = "r") -> DemoSeat:
+def seat(name: str, *below: DemoWorkspace, role: str = "r") -> DemoWorkspace:
     """A seat with others below it."""
-    return DemoSeat(name=name, role=role, behaviour="lead", craft=CRAFT, seat=below)
+    return DemoWorkspace(name=name, role=role, behaviour="lead", craft=CRAFT, seat=below)
 
 
 COMPANY = Company("Ours", (seat("Boss", seat("Left", seat("Hand")), seat("Right")),))
@@ -48,7 +48,9 @@ def folder(tmp_path: Path) -> Path:
 
 async def settled(server: Running, folder: Path, company: Company = COMPANY) -> dict[str, str]:
     """A start: name -> id of each seat."""
-    found = await SeatProvisioner(server.admin, folder, read_demo_state(folder) or DemoState()).provision_seats(company)
+    found = await WorkspaceProvisioner(
+        server.admin, folder, read_demo_state(folder) or DemoState()
+    ).provision_workspaces(company)
     return {place.seat.name: kept.id for place, kept in found}
 
 
@@ -130,7 +132,7 @@ async def test_a_seat_whose_token_was_lost_in_a_crash_is_replaced(server: Runnin
 
 
 def test_the_book_is_read_as_it_was_written(folder: Path) -> None:
-    book = DemoState("ours.toml", (SavedSeat(("Boss", "Left"), "id", "token"),))
+    book = DemoState("ours.toml", (SavedWorkspace(("Boss", "Left"), "id", "token"),))
     assert read_demo_state(folder) is None
     write_demo_state(folder, book)
     write_demo_state(folder, book)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+import anyio
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import ApiError
@@ -11,6 +12,10 @@ from molecule_core.server.composition import Server
 from tests.waits import IN_PROCESS_SECONDS
 
 T = TypeVar("T")
+_EAGER_LOOKS = 50
+"""So many looks come one after the other: what is under way in this process is seen by then."""
+_BETWEEN_LOOKS_SECONDS = 0.01
+"""Before each further look: looking without a pause takes the processor from the process that is waited for."""
 
 
 async def bounded(work: Awaitable[T]) -> T:
@@ -24,12 +29,15 @@ async def eventually(
 ) -> T:
     """Looks again and again until what is seen is as wanted; fails with what was seen last. `seconds`: more where a
     process has to start first."""
-    found = await look()
+    found, looks = await look(), 1
     try:
         async with asyncio.timeout(seconds):
             while not wanted(found):
                 await checkpoint()  # a look that never waits would else keep the time from passing
-                found = await look()
+                if looks >= _EAGER_LOOKS:
+                    with anyio.move_on_after(_BETWEEN_LOOKS_SECONDS):
+                        await anyio.Event().wait()
+                found, looks = await look(), looks + 1
     except TimeoutError:
         raise AssertionError(f"never seen as wanted; last: {found!r}") from None
     return found

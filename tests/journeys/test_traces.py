@@ -83,7 +83,7 @@ async def test_a_trace_is_handed_to_the_receiver_by_every_way_of_reading(server:
         await seat.api.claim(seat.id, wait=0),
     ]
     assert [len(page) for page in pages] == [3, 2, 2, 2]
-    assert {row["parse_traceparent"] for page in pages for row in page} == {LINE}
+    assert {row["trace_parent"] for page in pages for row in page} == {LINE}
 
 
 @requirement("O7")
@@ -121,7 +121,7 @@ async def test_a_message_has_a_span_for_each_part_of_its_road(engine: Engine, pl
     assert (send.parent.span_id, send.context.trace_id) == (int(PARENT, 16), int(TRACE, 16))
     for name in ("molecule.store", "molecule.deliver"):
         assert (by_name[name].parent.span_id, by_name[name].context.trace_id) == (send.context.span_id, int(TRACE, 16))
-    assert row["parse_traceparent"] == f"00-{TRACE}-{send.context.span_id:016x}-01"
+    assert row["trace_parent"] == f"00-{TRACE}-{send.context.span_id:016x}-01"
     assert by_name["molecule.deliver"].start_time < by_name["molecule.deliver"].end_time
     of_their_own = {span.context.trace_id for span in spans[3:]}
     assert int(TRACE, 16) not in of_their_own

@@ -57,7 +57,7 @@ def test_the_company_of_the_demo_is_an_org_file(tmp_path: Path) -> None:
     source = Path(demo.__file__).with_name("company.toml")
     file = read_org_file(source)
     assert [node.path for node in list_nodes(file)] == [
-        place.path for place in demo.list_seats(demo.packaged_company())
+        place.path for place in demo.list_company_workspaces(demo.packaged_company())
     ]
     assert "craft" not in render_org_file(file)
     assert [word for word in ("asks_before", "prompt") if word in render_org_file(file)] == []

@@ -10,7 +10,7 @@ WITHOUT_EVENT = Mutation(marker="workspace-event", change=Swap("$.append(", "str
 REGISTERED_LATE = (
     Mutation(marker="bell-before-look", change=Remove()),
     Mutation(
-        marker="look-after-bell", change=Swap("$looked = $look...", "$looked = $look; self._register(keys, bell)")
+        marker="look-after-bell", change=Swap("$looked = $look...", "$looked = $look; self._register(keys, waiter)")
     ),
 )
 EARLY_RING_FORGOTTEN = Mutation(marker="early-ring", change=Remove())

@@ -1,4 +1,4 @@
-"""Credentials and those who hold them."""
+"""Credentials and their holders."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class CredentialKind(StrEnum):
-    """The kinds of credential. They share no table; the one for figures opens nothing else and is no one's."""
+    """The kinds of credential. They share no table. The metrics token grants nothing else and belongs to no holder."""
 
     PERSON = "person"
     WORKSPACE = "workspace"
@@ -15,7 +15,7 @@ class CredentialKind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person may do in the organisation; each may also do what the ones before may."""
+    """Role of a person in the organisation. Each role includes the ones before it."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 
 class Caller(Struct, frozen=True):
-    """Who the credential proves it is. `org_id` is empty for the admin, who belongs to every organisation."""
+    """The authenticated holder of a credential. `org_id` is empty for the admin, who belongs to every organisation."""
 
     kind: CredentialKind
     id: str
@@ -34,7 +34,7 @@ class Caller(Struct, frozen=True):
 
 
 class Person(Struct, frozen=True):
-    """Somebody who looks at the canvas. Times in microseconds."""
+    """A person who uses the canvas. Times in microseconds."""
 
     id: str
     org_id: str
@@ -44,7 +44,7 @@ class Person(Struct, frozen=True):
 
 
 class Token(Struct, frozen=True):
-    """A live token as lists show it: never the token itself. Times in microseconds; without an end it lives on."""
+    """A live token as lists show it, without the token itself. Times in microseconds; `expires_at` None: never."""
 
     id: str
     hint: str
@@ -54,14 +54,14 @@ class Token(Struct, frozen=True):
 
 
 class IssuedToken(Struct, frozen=True):
-    """A new token, shown this once."""
+    """A new token; `token` is shown only here."""
 
     info: Token
     token: str
 
 
 class RotatedToken(Struct, frozen=True):
-    """A workspace has a new token. The old ones, by their hashes, end at `ends_at` (microseconds)."""
+    """The new token of a workspace. The old ones, given by their hashes, end at `ends_at` (microseconds)."""
 
     issued: IssuedToken
     ended_hashes: list[str]
@@ -69,7 +69,7 @@ class RotatedToken(Struct, frozen=True):
 
 
 class Invitation(Struct, frozen=True):
-    """Somebody may come in as this person, once. Times in microseconds."""
+    """An invitation, used once, to join as this person. Times in microseconds."""
 
     id: str
     org_id: str
@@ -81,7 +81,7 @@ class Invitation(Struct, frozen=True):
 
 
 class Login(Struct, frozen=True):
-    """Somebody has logged in. `session` is the token of the session, shown this once; times in microseconds."""
+    """Result of a login. `session` is the session token, shown only here. Times in microseconds."""
 
     person: Person
     session: str
@@ -89,7 +89,7 @@ class Login(Struct, frozen=True):
 
 
 ADMIN = Caller(kind=CredentialKind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
-"""The holder of the server's own token: an owner of every organisation."""
+"""The caller with the server's admin token: an owner of every organisation."""
 
 METRICS = Caller(kind=CredentialKind.METRICS, id="metrics", org_id="", role=Role.VIEWER, name="metrics")
-"""The holder of the token that reads the server's figures."""
+"""The caller with the token that reads the server's metrics."""

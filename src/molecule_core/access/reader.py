@@ -1,4 +1,4 @@
-"""From a token to its holder."""
+"""Resolves tokens to callers; reads persons, tokens and invitations."""
 
 import hmac
 from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +22,9 @@ from molecule_core.store.database import Row, Store
 
 
 class AccessReader(SyncedCache):
-    """Knows who holds which credential, as far as memory has it; what changes is forgotten there, by the writer or, if
-    another process has changed it, here."""
+    """Resolves tokens through the credential cache.
+
+    The writer invalidates what it changes; this class invalidates what other processes change."""
 
     KINDS = ("credential", "holder")
 
@@ -40,21 +41,21 @@ class AccessReader(SyncedCache):
 
     @property
     def invalidation_count(self) -> int:
-        """Counts the moments in which some credential ended, or came to allow something else."""
+        """Return a counter that grows whenever a credential ends or its permissions change."""
         return self._cache.invalidation_count
 
     def cached_caller(self, token: str) -> Caller | None:
-        """Who holds this token, if it was looked up before and lives."""
+        """Return the caller of a token if it is cached and unexpired."""
         return self._unexpired(self._cache.get(hash_token(token)))
 
     async def resolve_caller(self, token: str) -> Caller | None:
-        """Who holds this token; None if nobody does (any more)."""
+        """Return the caller of a token, or None if it is unknown, ended or expired."""
         hashed = hash_token(token)
         found = self._cache.get(hashed)
         while found is None:
             before = self._cache.invalidation_count
             found = await self._look_up(token, hashed)
-            if self._cache.invalidation_count != before:  # what was read may have ended meanwhile
+            if self._cache.invalidation_count != before:  # the row that was read may be outdated
                 found = None
                 continue
             if found is None:
@@ -82,56 +83,58 @@ class AccessReader(SyncedCache):
         return None
 
     def on_credential_change(self, on_end: Callable[[str, int], None], on_holder_change: Callable[[str], None]) -> None:
-        """Names who is told what other processes have done: the hash of each credential that ends and when
-        (microseconds), and the id of each person who may do something else than before."""
+        """Set the callbacks for changes made by other processes.
+
+        `on_end` gets the hash of a credential and when it ends (microseconds); `on_holder_change` the id of a person
+        whose permissions changed."""
         self._on_credential_end, self._on_holder_change = on_end, on_holder_change
 
     async def load(self, read: BatchReader, kind: str, keys: list[str]) -> Iterable[str]:
-        """Another process has ended or changed these; whoever comes next with one is looked up."""
+        """Invalidate credentials and holders that another process changed."""
         if kind == "holder":
             for key in keys:
                 self._cache.invalidate_holder(key)
                 self._on_holder_change(key)
             return ()
         self._cache.invalidate(keys)
-        # Of all credentials only a workspace's may live on for a while after it was told to end.
+        # Only workspace tokens can have a grace time before they end.
         for key, rows in zip(keys, await read("workspace_by_token", [{"hash": key} for key in keys]), strict=True):
             self._on_credential_end(key, (rows[0][2] or 0) if rows else 0)
         return ()
 
     async def load_all(self, _read: BatchReader) -> None:
-        """Everybody is looked up again."""
+        """Invalidate all cached credentials."""
         self._cache.invalidate_all()
 
     async def persons(self, org_id: str) -> list[Person]:
-        """The persons of an organisation, oldest first."""
+        """Return the persons of an organisation, oldest first."""
         return [Person(*row) for row in await self._store.rows("persons_of_org", {"org_id": org_id})]
 
     async def person(self, org_id: str, person_id: str) -> Person:
-        """A person of an organisation. Raises NotFound."""
+        """Return a person of an organisation. Raises NotFound."""
         for person in await self.persons(org_id):
             if person.id == person_id:
                 return person
         raise NotFound(what="person")
 
     async def workspace_tokens(self, workspace_id: str) -> list[Token]:
-        """The live tokens of a workspace, oldest first."""
+        """Return the live tokens of a workspace, oldest first."""
         params = {"workspace_id": workspace_id, "now": self._clock.now()}
         return [token_from_row(row) for row in await self._store.rows("tokens_of_workspace", params)]
 
     async def person_tokens(self, person_id: str) -> list[Token]:
-        """The live tokens of a person, oldest first."""
+        """Return the live tokens of a person, oldest first."""
         params = {"person_id": person_id, "now": self._clock.now()}
         return [token_from_row(row) for row in await self._store.rows("tokens_of_person", params)]
 
     async def invitations(self, org_id: str) -> list[Invitation]:
-        """The invitations of an organisation that still let somebody in, oldest first."""
+        """Return the open invitations of an organisation, oldest first."""
         params = {"org_id": org_id, "now": self._clock.now()}
         return [Invitation(*row) for row in await self._store.rows("open_invitations", params)]
 
 
 def token_from_row(row: Row) -> Token:
-    """A row of a list of tokens."""
+    """Build a token from a row of a token list."""
     hashed, hint, created_at, expires_at = row
     return Token(token_id_from_hash(hashed), hint, created_at, expires_at, hashed)
 

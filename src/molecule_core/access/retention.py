@@ -1,11 +1,11 @@
-"""Retention of credentials: what has opened nothing for long goes."""
+"""Deletes credentials that expired or were revoked long ago."""
 
 from collections.abc import AsyncIterator
 
 from molecule_core.store.database import Store
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 
-# What it is called, the statement that finds it, the statement that deletes one.
+# The name in reports, the query that finds rows, the query that deletes one.
 _CREDENTIAL_QUERIES = (
     ("login links", "spent_logins", "forget_login"),
     ("sessions", "spent_sessions", "forget_session"),
@@ -16,7 +16,7 @@ _CREDENTIAL_QUERIES = (
 
 
 class CredentialRetention(RetentionPolicy):
-    """The part of login links, sessions, tokens and invitations that were used, ended, revoked or expired by then."""
+    """Retention policy for login links, sessions, tokens and invitations that were used, ended, revoked or expired."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

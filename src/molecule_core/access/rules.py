@@ -1,4 +1,4 @@
-"""Which role may do what. Pure."""
+"""Role rules. Pure functions."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.OWNER: 2}
 
 
 def role_includes(role: Role, needed: Role) -> bool:
-    """Whether a role includes another."""
+    """Return whether a role includes another."""
     return _RANK[role] >= _RANK[needed]
 
 
 def is_last_owner(person: Person, others: Iterable[Person]) -> bool:
-    """Whether nobody would be left who may do everything."""
+    """Return whether the organisation would have no owner without this person."""
     return person.role == Role.OWNER.value and all(other.role != Role.OWNER.value for other in others)

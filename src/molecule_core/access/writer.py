@@ -1,4 +1,4 @@
-"""The only hand that changes persons and tokens."""
+"""Writes persons and their credentials. No other module changes these tables."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ from molecule_core.wire.schemas.events import CredentialsRotatedPayload, PeopleC
 
 
 class AccessWriter:
-    """Issues credentials. A token is returned once, by the call that makes it, and stored as a hash."""
+    """Issues and revokes credentials. A token is returned once, by the call that creates it, and stored as a hash."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class AccessWriter:
         self._randomness = randomness
         self._limits = limits
 
-    # -- tokens of workspaces ------------------------------------------------------------------------------------------
+    # -- workspace tokens ----------------------------------------------------------------------------------------------
 
     def prepare_workspace_token(self, org_id: str, workspace_id: str) -> tuple[str, list[tuple[str, Params]]]:
-        """A new token and the statements that make it valid, for the command that creates the workspace."""
+        """Return a new token and its insert statements, for the command that creates the workspace."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
         return issued.token, [write]
 
@@ -75,7 +75,7 @@ class AccessWriter:
         return IssuedToken(info, token), ("insert_workspace_token", row)
 
     async def issue_workspace_token(self, org_id: str, workspace_id: str) -> IssuedToken:
-        """One more token of a workspace. Raises TooManyTokens."""
+        """Issue another token for a workspace. Raises TooManyTokens."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
 
         def decide() -> CommandSteps[IssuedToken]:
@@ -87,7 +87,7 @@ class AccessWriter:
         return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
     async def revoke_workspace_token(self, org_id: str, workspace_id: str, token_id: str) -> Token:
-        """A token of a workspace opens nothing any more. Raises NotFound."""
+        """Revoke a token of a workspace. Raises NotFound."""
 
         def decide() -> CommandSteps[Token]:
             token = _find_token((yield self._live_tokens_query(workspace_id)), token_id)
@@ -99,7 +99,7 @@ class AccessWriter:
         return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
     async def rotate_workspace_tokens(self, org_id: str, workspace_id: str, grace_seconds: int) -> RotatedToken:
-        """A new token; all others end at once, or after a while. Raises TooManyTokens."""
+        """Issue a new token and end all others after a grace time, which may be 0. Raises TooManyTokens."""
         issued, write = self._new_workspace_token(org_id, workspace_id)
 
         def decide() -> CommandSteps[RotatedToken]:
@@ -145,7 +145,7 @@ class AccessWriter:
     # -- persons and their tokens --------------------------------------------------------------------------------------
 
     async def add_person(self, org_id: str, name: str, role: Role) -> tuple[Person, str]:
-        """A new person with a first token, which lives `limits.person_token_days`. Raises InvalidName."""
+        """Add a person with a first token, valid for `limits.person_token_days`. Raises InvalidName."""
         now = self._clock.now()
         person = Person(self._ids.new(), org_id, validate_name(name, self._limits.name_length), role.value, now)
         issued, write = self._new_person_token(person.id)
@@ -173,7 +173,7 @@ class AccessWriter:
         return IssuedToken(info, token), ("insert_person_token", row)
 
     async def issue_person_token(self, person: Person) -> IssuedToken:
-        """One more token of a person, which lives `limits.person_token_days`. Raises TooManyTokens."""
+        """Issue another token for a person, valid for `limits.person_token_days`. Raises TooManyTokens."""
         issued, write = self._new_person_token(person.id)
 
         def decide() -> CommandSteps[IssuedToken]:
@@ -185,7 +185,7 @@ class AccessWriter:
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
 
     async def revoke_person_token(self, person: Person, token_id: str) -> Token:
-        """A token of a person opens nothing any more. Raises NotFound."""
+        """Revoke a token of a person. Raises NotFound."""
 
         def decide() -> CommandSteps[Token]:
             now = self._clock.now()
@@ -196,7 +196,7 @@ class AccessWriter:
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
 
     async def get_or_create_owner(self, org_id: str, name: str) -> Person:
-        """The first owner of an organisation; a new one of that name if it has none."""
+        """Return the first owner of an organisation; create one with this name if there is none."""
 
         def decide() -> CommandSteps[Person]:
             for row in (yield ReadQuery("persons_of_org", {"org_id": org_id})):
@@ -207,10 +207,10 @@ class AccessWriter:
 
         return await self._store.run(Command(org_id, (("people", org_id),), decide))
 
-    # -- logging in ----------------------------------------------------------------------------------------------------
+    # -- login ---------------------------------------------------------------------------------------------------------
 
     async def issue_login(self, person: Person) -> tuple[str, int]:
-        """A code that logs a person in once, and when it expires (microseconds)."""
+        """Return a single-use login code and when it expires (microseconds)."""
         code, now = new_token(LOGIN_PREFIX, self._randomness), self._clock.now()
         expires_at = now + self._limits.login_seconds * SECOND
         row = {"hash": hash_token(code), "person_id": person.id, "created_at": now, "expires_at": expires_at}
@@ -222,7 +222,7 @@ class AccessWriter:
         return await self._store.run(Command(person.org_id, (), decide))
 
     async def log_in(self, code: str) -> Login:
-        """Exchanges the code of a login link or of an invitation for a session, once. Raises InvalidLogin."""
+        """Exchange the code of a login link or an invitation for a session, once. Raises InvalidLogin."""
         if token_prefix(code) == INVITATION_PREFIX:
             return await self.people.accept_invitation(code)
         code_hash, token = hash_token(code), new_token(SESSION_PREFIX, self._randomness)
@@ -243,7 +243,7 @@ class AccessWriter:
         return await self._store.run(Command("", (("login", code_hash),), decide))
 
     async def log_out(self, token: str) -> None:
-        """Ends a session; no harm if it has ended."""
+        """End a session. Does nothing if it has ended."""
         ended: dict[str, Any] = {"hash": hash_token(token), "now": self._clock.now()}
 
         def decide() -> CommandSteps[None]:
@@ -256,7 +256,7 @@ class AccessWriter:
 
 
 def _find_token(rows: Sequence[Row], token_id: str) -> Token:
-    """A token out of a list. Raises NotFound."""
+    """Return the token with an id from rows. Raises NotFound."""
     for row in rows:
         if token_id_from_hash(row[0]) == token_id:
             return token_from_row(row)
@@ -264,7 +264,7 @@ def _find_token(rows: Sequence[Row], token_id: str) -> Token:
 
 
 class PeopleWriter:
-    """Changes who belongs to an organisation. One change of its people at a time, so that one owner always remains."""
+    """Writes the people of an organisation. Commands run one at a time, so that one owner always remains."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class PeopleWriter:
     # -- persons -------------------------------------------------------------------------------------------------------
 
     async def update_person(self, org_id: str, person_id: str, *, name: str | None, role: Role | None) -> Person:
-        """Another name or role, in force at once. Raises InvalidName, NotFound, LastOwner."""
+        """Change the name or role of a person, effective at once. Raises InvalidName, NotFound, LastOwner."""
         clean = None if name is None else validate_name(name, self._limits.name_length)
 
         def decide() -> CommandSteps[Person]:
@@ -305,9 +305,7 @@ class PeopleWriter:
         return await self._store.run(self._people_command(org_id, decide))
 
     async def remove_person(self, org_id: str, person_id: str) -> Person:
-        """A person belongs to the organisation no more: sessions, tokens and open invitations end with it.
-
-        Raises NotFound, LastOwner."""
+        """Remove a person with their sessions, tokens and open invitations. Raises NotFound, LastOwner."""
 
         def decide() -> CommandSteps[Person]:
             old, others = _split_person((yield ReadQuery("persons_of_org", {"org_id": org_id})), person_id)
@@ -336,7 +334,7 @@ class PeopleWriter:
     # -- invitations ---------------------------------------------------------------------------------------------------
 
     async def create_invitation(self, by: Caller, org_id: str, name: str, role: Role) -> tuple[Invitation, str]:
-        """An invitation and the code of its link, shown this once. Raises InvalidName."""
+        """Create an invitation; return it with the code of its link, which is shown only here. Raises InvalidName."""
         now, code = self._clock.now(), new_token(INVITATION_PREFIX, self._randomness)
         invitation = Invitation(
             id=self._ids.new(),
@@ -356,7 +354,7 @@ class PeopleWriter:
         return await self._store.run(self._people_command(org_id, decide))
 
     async def withdraw_invitation(self, org_id: str, invitation_id: str) -> None:
-        """An invitation lets nobody in any more. Raises NotFound."""
+        """Withdraw an invitation. Raises NotFound."""
 
         def decide() -> CommandSteps[None]:
             now = self._clock.now()
@@ -368,7 +366,7 @@ class PeopleWriter:
         await self._store.run(self._people_command(org_id, decide))
 
     async def accept_invitation(self, code: str) -> Login:
-        """Exchanges an invitation for a new person and a session, once. Raises InvalidLogin."""
+        """Exchange an invitation for a new person and a session, once. Raises InvalidLogin."""
         hash_params, token = {"hash": hash_token(code)}, new_token(SESSION_PREFIX, self._randomness)
         found = await self._store.rows("invitation_by_hash", hash_params)
         if not found:
@@ -396,14 +394,14 @@ class PeopleWriter:
 
 
 def people_changed_event(person: Person) -> JournalEvent:
-    """The fact that an organisation has other people than before."""
+    """Return the event for a change of an organisation's people."""
     return JournalEvent(
         "PEOPLE_CHANGED", "", "person", person.id, 0, msgspec.json.encode(PeopleChangedPayload(person.id))
     )
 
 
 def _split_person(rows: Sequence[Row], person_id: str) -> tuple[Person, list[Person]]:
-    """One person, and the others. Raises NotFound."""
+    """Return one person, and the others. Raises NotFound."""
     persons = [Person(*row) for row in rows]
     for each in persons:
         if each.id == person_id:

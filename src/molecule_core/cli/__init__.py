@@ -1,4 +1,4 @@
-"""The `molecule` command: one file a verb, loaded when it is called. Above: a person. Below: server, client, ground."""
+"""The `molecule` command: one file for each command, imported when it is called."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ from molecule_core.cli._arguments import encoding_error
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.version import VERSION
 
-# Each verb is imported only when it is called, so that `--help` and short verbs stay quick.
+# Each command is imported only when it is called, so that `--help` and short commands stay fast.
 
 
 def _serve() -> click.Command:
@@ -134,15 +134,15 @@ def _tool() -> click.Command:
 
 
 def _peers() -> click.Command:
-    from molecule_core.cli.tool import word_command
+    from molecule_core.cli.tool import tool_command
 
-    return word_command("peers")
+    return tool_command("peers")
 
 
 def _info() -> click.Command:
-    from molecule_core.cli.tool import word_command
+    from molecule_core.cli.tool import tool_command
 
-    return word_command("info")
+    return tool_command("info")
 
 
 def _reply() -> click.Command:
@@ -228,7 +228,7 @@ COMMANDS = {
 
 
 class LazyCommandGroup(click.Group):
-    """Knows the verbs by name before it has loaded one."""
+    """Group that lists its commands without importing them."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -236,7 +236,7 @@ class LazyCommandGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        gc.disable()  # what is loaded stays: to look through it over and over is a tenth of a server's start
+        gc.disable()  # imported objects stay: scanning them again and again takes a tenth of a server's start
         try:
             return COMMANDS[name][1]()
         finally:
@@ -254,13 +254,13 @@ def molecule() -> None:
 
 
 def main(args: list[str] | None = None) -> Any:
-    """The entry point. A refusal is one line on standard error and exit code 2."""
+    """Run the command line. An error is one line on standard error and exit code 2."""
     try:
         return molecule.main(args, prog_name="molecule")
     except MoleculeError as error:
         click.echo(f"molecule: {error.text}", err=True)
         sys.exit(2)
-    except UnicodeEncodeError:  # only now: a path, or an argument of a bridge's program, may be any bytes
+    except UnicodeEncodeError:  # only here: a path, or an argument of a bridge's program, may be any bytes
         reason = encoding_error(sys.argv[1:] if args is None else args)
         if reason is None:
             raise

@@ -1,10 +1,10 @@
-"""Arguments that are no text: a shell hands over any bytes, and what of them is no UTF-8 no server takes."""
+"""Arguments that are not UTF-8: a shell passes any bytes, and a server accepts only UTF-8."""
 
 from collections.abc import Sequence
 
 
 def encoding_error(args: Sequence[str]) -> str | None:
-    """What to say of the first argument that is no UTF-8; None if all are. It is not repeated: it may be a secret."""
+    """Return an error for the first argument that is not UTF-8, or None. It is not repeated, as it may be a secret."""
     for number, each in enumerate(args, 1):
         try:
             each.encode()

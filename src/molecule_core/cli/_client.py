@@ -1,4 +1,4 @@
-"""What verbs have in common that speak to a running server as its owner or admin: their flags, and how they fail."""
+"""Shared by commands that call a running server as its owner or admin: options and error handling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,13 +15,14 @@ ApiWork = Callable[[ApiClient], Awaitable[None]]
 
 
 def client_options(command: Any) -> Any:
-    """The flags of such a verb."""
+    """Add the options of a command that calls a server."""
     return state_options(click.option("--port", type=int, help="Of the running server.  [default: 8080]")(command))
 
 
 def run_with_api(work: ApiWork, flags: dict[str, Any]) -> None:
-    """Does something as the owner whose token MOLECULE_TOKEN holds, else as the admin of the running server. Raises
-    CommandFailed."""
+    """Run work as the owner whose token is in MOLECULE_TOKEN, else as the admin of the running server.
+
+    Raises CommandFailed."""
     settings = load_cli_settings(**flags)
     token = owner_token(settings)
     if token is None:

@@ -1,4 +1,4 @@
-"""What `molecule connect` asks the server: which seat, a token for it, and whether its agent has come."""
+"""Server calls of `molecule connect`: find the workspace, get a token, wait for the agent."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _MAX_CHOICES = 10
 
 
 class WorkspaceChoice(NamedTuple):
-    """Which seat is wanted: by id or name, and how it is to be made if there is none."""
+    """The workspace to connect to, by id or name, and how to create it if there is none."""
 
     workspace: str
     create: bool
@@ -27,7 +27,7 @@ class WorkspaceChoice(NamedTuple):
 
 
 class WorkspaceAccess(NamedTuple):
-    """A seat that a host is put into. `token` is empty while there is none for it."""
+    """A workspace to connect a host to. `token` is empty as long as there is none."""
 
     workspace_id: str
     name: str
@@ -36,7 +36,7 @@ class WorkspaceAccess(NamedTuple):
 
 
 async def find_or_create_workspace(api: ApiClient, choice: WorkspaceChoice) -> WorkspaceAccess:
-    """The seat that is meant; made if it is to be. Raises ApiError, NoAnswer, CommandFailed."""
+    """Return the workspace of a choice; create it if requested. Raises ApiError, NoAnswerError, CommandFailed."""
     org_id = await _find_org_id(api, choice.org)
     rows: list[dict[str, Any]] = await api.get("/workspaces", org_id=org_id)
     row = _match_workspace(rows, choice.workspace)
@@ -57,7 +57,7 @@ async def find_or_create_workspace(api: ApiClient, choice: WorkspaceChoice) -> W
 
 
 async def _find_org_id(api: ApiClient, name: str | None) -> str | None:
-    """The organisation of this name; None: the caller's own, or for the admin all of them."""
+    """Return the id of the organisation with this name; without a name None, for all that the caller can see."""
     if name is None:
         return None
     session = await api.get("/session")
@@ -70,7 +70,7 @@ async def _find_org_id(api: ApiClient, name: str | None) -> str | None:
 
 
 def _match_workspace(rows: list[dict[str, Any]], wanted: str) -> dict[str, Any] | None:
-    """The seat with this id, or the only one of this name. Raises CommandFailed."""
+    """Return the workspace with this id, or the only one with this name. Raises CommandFailed."""
     named = [row for row in rows if row["id"] == wanted] or [row for row in rows if row["name"] == wanted]
     if len(named) > 1:
         by_id = {row["id"]: row for row in rows}
@@ -80,21 +80,20 @@ def _match_workspace(rows: list[dict[str, Any]], wanted: str) -> dict[str, Any] 
 
 
 async def create_token(api: ApiClient, workspace: WorkspaceAccess) -> WorkspaceAccess:
-    """The seat with a token of its own. Raises ApiError, NoAnswer."""
+    """Return the workspace with a new token. Raises ApiError, NoAnswerError."""
     created = await api.post(f"/workspaces/{workspace.workspace_id}/tokens")
     return workspace._replace(token=str(created["auth_token"]), token_id=str(created["id"]))
 
 
 async def reuse_token(api: ApiClient, workspace: WorkspaceAccess, token: str) -> WorkspaceAccess:
-    """The seat with a token that is there already, and its id: lists of tokens show how each begins. Raises ApiError,
-    NoAnswer."""
+    """Return the workspace with an existing token and its id, found by its hint. Raises ApiError, NoAnswerError."""
     rows = await api.get(f"/workspaces/{workspace.workspace_id}/tokens")
     ids = [str(row["id"]) for row in rows if token.startswith(row["hint"])]
     return workspace._replace(token=token, token_id=ids[0] if len(ids) == 1 else None)
 
 
 async def is_token_valid(address: str, token: str, workspace_id: str) -> bool:
-    """Whether a token opens its seat. Raises NoAnswer."""
+    """Return whether a token is valid for its workspace. Raises NoAnswerError."""
     async with ApiClient(address, token) as api:
         with suppress(ApiError):
             await api.get(f"/workspaces/{workspace_id}/waiting")
@@ -103,7 +102,7 @@ async def is_token_valid(address: str, token: str, workspace_id: str) -> bool:
 
 
 class SeenAgent(NamedTuple):
-    """An agent in its seat: how many tools it says it has (0: it does not say), and whether it was there before."""
+    """An agent that was seen: number of tools on its card (0: unknown), and whether it was online before."""
 
     tool_count: int
     was_present: bool
@@ -112,8 +111,9 @@ class SeenAgent(NamedTuple):
 async def wait_for_agent(
     address: str, token: str, workspace_id: str, seconds: float, on_listening: Callable[[], None]
 ) -> SeenAgent | None:
-    """The agent that comes, or is there; None if none comes in time. `listening` is called as soon as whoever comes is
-    seen, and again after an interruption. Raises ApiError."""
+    """Wait until the agent is online and return it, or None after `seconds`. Raises ApiError.
+
+    `on_listening` is called when the event stream is open, and again after an interruption."""
     clock = SystemClock()
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), ApiClient(address, token) as api:
@@ -122,18 +122,18 @@ async def wait_for_agent(
                     seen = await _watch_for_agent(api, workspace_id, on_listening)
                     if seen is not None:
                         return seen
-                # The server went away: it is asked again, not without a pause.
+                # The server was unreachable: pause before the next attempt.
                 await clock.wait(asyncio.get_running_loop().create_future(), _BETWEEN_TRIES_SECONDS)
     return None
 
 
 async def _watch_for_agent(api: ApiClient, workspace_id: str, on_listening: Callable[[], None]) -> SeenAgent | None:
-    """The agent as soon as it is there; None if the stream ends before. Raises ApiError, NoAnswer."""
+    """Return the agent when it is online, or None if the event stream ends before. Raises ApiError, NoAnswerError."""
     path = f"/workspaces/{workspace_id}"
     async for frame in api.events():
         if frame.get("event") in _PRESENCE_EVENTS and frame.get("workspace_id") == workspace_id:
             return SeenAgent(count_tools((await api.get(path))["agent_card"]), was_present=False)
-        if "event" not in frame:  # the greeting: from here on nothing is missed, and what was before is looked up
+        if "event" not in frame:  # the first frame: later events are not missed, so look up the state before it
             row: dict[str, Any] = await api.get(path)
             if row["status"] in _PRESENT_STATUSES:
                 return SeenAgent(count_tools(row["agent_card"]), was_present=True)
@@ -142,7 +142,7 @@ async def _watch_for_agent(api: ApiClient, workspace_id: str, on_listening: Call
 
 
 def count_tools(card: Any) -> int:
-    """How many tools an agent card tells: as a number, or as a list."""
+    """Return the number of tools on an agent card, given there as a number or a list."""
     tools = card.get("tools") if isinstance(card, dict) else None
     if isinstance(tools, list):
         return len(tools)

@@ -1,8 +1,4 @@
-"""What verbs have in common that are called as whoever the environment names: a workspace, as agents have it, or the
-owner of the server on this machine.
-
-Above: the verbs. Below: the client.
-"""
+"""Shared by commands that run as the workspace in the environment, or else as the owner of the local server."""
 
 import asyncio
 import sys
@@ -19,7 +15,7 @@ from molecule_core.common.errors import CommandFailed
 from molecule_core.common.settings import environment
 
 EXIT_REJECTED = 1
-# From here on HTTP's statuses are refusals.
+# HTTP statuses from 400 on are errors.
 _FIRST_ERROR_STATUS = 400
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="As JSON, with all that the server tells.")
 _WORKSPACE_VARIABLES = ("WORKSPACE_ID", "MOLECULE_WORKSPACES")
@@ -31,7 +27,7 @@ def _is_agent() -> bool:
 
 
 def run_as_caller(work: CallerWork, workspace: str | None, flags: dict[str, Any]) -> None:
-    """Does something as whoever the environment says; a workspace as itself."""
+    """Run work as the workspace that the environment names, else as the owner."""
     if not _is_agent():
         run_with_api(lambda api: work(api, workspace or ""), flags)
         return
@@ -57,7 +53,7 @@ async def _run_as_workspace(work: CallerWork, workspace_id: str, url: str, token
                 reason=f"what answers on {url} is no Molecule server; set PLATFORM_URL to one"
             ) from None
         except ApiError as error:
-            if error.status < _FIRST_ERROR_STATUS:  # somebody else answers, or leads on
+            if error.status < _FIRST_ERROR_STATUS:  # a redirect or another kind of server
                 raise CommandFailed(reason=error.problem["error"]) from None
             click.echo(f"molecule: {' '.join(str(error.problem.get('error', error)).split())}", err=True)
             sys.exit(EXIT_REJECTED)
@@ -71,5 +67,5 @@ def print_result(result: Any, as_json: bool, render: Callable[[Any], None]) -> N
 
 
 def printable_line(text: str) -> str:
-    """What somebody wrote, in one line that no terminal takes for orders."""
+    """Return text on one line without control characters, which a terminal could interpret."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())

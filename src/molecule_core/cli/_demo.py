@@ -1,8 +1,7 @@
-"""The demo company beside a server, for `molecule up --demo`: its folder, its seats, its agents, its end.
+"""The demo company of `molecule up --demo`: folder, workspaces, agents, shutdown.
 
-The server runs in this process, each agent in one of its own. Everything lives in the folder `demo` of the state
-folder, so that it never mixes with real data.
-"""
+The server runs in this process, each agent in its own. All state is in the folder `demo` of the state folder, apart
+from real data."""
 
 import asyncio
 import logging
@@ -25,13 +24,13 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import BadSettings, StateInUse
 from molecule_core.common.limits import Limits
 from molecule_core.common.settings import Settings, environment
-from molecule_core.demo.company import Company, PlacedSeat, list_seats, packaged_company, read_company
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.company import Company, PlacedWorkspace, list_company_workspaces, packaged_company, read_company
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.provisioner import (
     STATE_FILE,
     DemoState,
-    SavedSeat,
-    SeatProvisioner,
+    SavedWorkspace,
+    WorkspaceProvisioner,
     read_demo_state,
     write_demo_state,
 )
@@ -41,22 +40,22 @@ from molecule_core.server.listener import listen_error, serve
 from molecule_core.store.sqlite.backup import is_in_use
 
 AGENTS_FOLDER = "agents"
-# Quick enough that a person who kills an agent sees it go offline while they look; and the second try of a push comes
-# before that, so that what is tried twice is seen to fail, and does not wait for an agent that is known to be away.
+# A killed agent goes offline while the person still looks. A push is retried before that, so that it is seen to fail
+# and does not wait for an agent that is known to be offline.
 _DEMO_LIMITS = {"silence_seconds": 10, "sweep_seconds": 2, "delegation_retry_seconds": 4}
-# Where an agent listens that is pushed to.
+# Network of the demo's push agents.
 _PUSH_NETWORK = "127.0.0.1/32"
-# The address under which agents on this machine reach a server that listens on all of them.
+# Address at which local agents reach a server that listens on all interfaces.
 _LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _POLL_SECONDS = 0.05
 
 
 Announce = Callable[[list[str]], Awaitable[None]]
-"""Says what there is to say, once all are seated."""
+"""Prints the summary once all agents are registered."""
 
 
 class DemoPlan(NamedTuple):
-    """A demo that may start: nothing about it is wrong, and nothing has been changed yet."""
+    """A demo that was checked and can start; nothing has been changed yet."""
 
     settings: Settings
     company: Company
@@ -64,7 +63,7 @@ class DemoPlan(NamedTuple):
 
 
 def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan:
-    """Looks whether the demo can start. `file`: the org file; None for that of the last start.
+    """Check whether the demo can start. `file`: the org file; None for that of the last start.
 
     Raises BadSettings, StateInUse."""
     if settings.database:
@@ -78,7 +77,7 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan
     company = packaged_company() if saved_state.company is None else read_company(Path(saved_state.company))
     port = _resolve_port(settings.host, settings.port)
     networks = settings.push_networks
-    if any(place.seat.host == "push" for place in list_seats(company)):
+    if any(placed.seat.host == "push" for placed in list_company_workspaces(company)):
         networks = (*networks, _PUSH_NETWORK)
     overrides = {"state_dir": str(folder), "port": port, "push_networks": networks}
     demo = msgspec.structs.replace(settings, **overrides, limits=_demo_limits(settings.limits))
@@ -86,7 +85,7 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan
 
 
 def _check_demo_folder(folder: Path) -> None:
-    """Nothing that is somebody's own work is written into, or deleted."""
+    """Raise unless the folder is missing, empty or a demo's, so that other files are never overwritten or deleted."""
     if not folder.exists():
         return
     if folder.is_symlink() or not folder.is_dir():
@@ -101,7 +100,7 @@ def _check_demo_folder(folder: Path) -> None:
 
 
 def _demo_limits(limits: Limits) -> Limits:
-    """The limits of the demo, where the operator has not set their own."""
+    """Return the limits of the demo. Limits set by the operator take precedence."""
     defaults = Limits()
     overrides = {
         name: value
@@ -112,7 +111,7 @@ def _demo_limits(limits: Limits) -> Limits:
 
 
 def _resolve_port(host: str, port: int) -> int:
-    """The port itself if it is free, or one that is for 0. Raises BadSettings."""
+    """Return the port if it is free, or a free port for 0. Raises BadSettings."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -123,11 +122,11 @@ def _resolve_port(host: str, port: int) -> int:
         raise listen_error(host, port, error) from None
 
 
-# -- its life ----------------------------------------------------------------------------------------------------------
+# -- running -----------------------------------------------------------------------------------------------------------
 
 
 def prepare_demo(demo: DemoPlan, *, fresh: bool) -> Server:
-    """The folder of a demo, emptied if it is to start over, and a server on it. Raises BadSettings."""
+    """Prepare the folder of a demo, emptied if `fresh`, and return a server on it. Raises BadSettings."""
     folder = demo.settings.state_folder
     if fresh and folder.exists():
         _empty_folder(folder)
@@ -137,7 +136,7 @@ def prepare_demo(demo: DemoPlan, *, fresh: bool) -> Server:
 
 
 def _empty_folder(folder: Path) -> None:
-    """The book goes last: what an interruption leaves is still known as a demo."""
+    """Empty the folder. The state file goes last, so that an interrupted run still leaves a recognisable demo."""
     try:
         for path in sorted(folder.iterdir(), key=lambda path: path.name == STATE_FILE):
             if path.is_dir() and not path.is_symlink():
@@ -149,44 +148,43 @@ def _empty_folder(folder: Path) -> None:
 
 
 async def run_demo(demo: DemoPlan, server: Server, announce: Announce) -> None:
-    """Serves, and keeps the company beside it, until a signal comes. Once all are seated, `announce` is called with the
-    lines that there are to say about them."""
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request that seats the company helps nobody
-    async with AgentSupervisor() as staff:
-        # Those who end while the server is there need not wonder where it is, and give back what they have in hand.
-        serving = asyncio.create_task(serve(server, before_stop=staff.stop_agents))
-        opening = asyncio.create_task(_start_agents(demo, ensure_admin_token(demo.settings), staff, announce))
-        await asyncio.wait((serving, opening), return_when=asyncio.FIRST_COMPLETED)
-        if opening.done() and opening.exception() is not None:
-            signal.raise_signal(signal.SIGTERM)  # no company, no demo: the server ends as it always does
-        await asyncio.wait((serving,))
-        opening.cancel()
-        await asyncio.wait((opening,))
-    serving.result()
-    if not opening.cancelled():
-        opening.result()
+    """Run the server and the agents until a signal arrives. `announce` gets the summary once all are registered."""
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # request logs of the provisioner are noise
+    async with AgentSupervisor() as supervisor:
+        # Agents stop before the server, so that they can release their claims.
+        serve_task = asyncio.create_task(serve(server, before_stop=supervisor.stop_agents))
+        start_task = asyncio.create_task(_start_agents(demo, ensure_admin_token(demo.settings), supervisor, announce))
+        await asyncio.wait((serve_task, start_task), return_when=asyncio.FIRST_COMPLETED)
+        if start_task.done() and start_task.exception() is not None:
+            signal.raise_signal(signal.SIGTERM)  # without agents there is no demo: stop the server in the normal way
+        await asyncio.wait((serve_task,))
+        start_task.cancel()
+        await asyncio.wait((start_task,))
+    serve_task.result()
+    if not start_task.cancelled():
+        start_task.result()
 
 
-async def _start_agents(demo: DemoPlan, token: str, staff: AgentSupervisor, announce: Announce) -> None:
-    """Seats the company once the server listens, and watches its agents."""
+async def _start_agents(demo: DemoPlan, token: str, supervisor: AgentSupervisor, announce: Announce) -> None:
+    """Create the workspaces once the server listens, start the agents and watch them."""
     url = _local_url(demo.settings)
     try:
         async with ApiClient(url, token) as api:
             await _wait_until_ready(api)
-            seats = await SeatProvisioner(api, demo.settings.state_folder, demo.saved_state).provision_seats(
+            seats = await WorkspaceProvisioner(api, demo.settings.state_folder, demo.saved_state).provision_workspaces(
                 demo.company
             )
-        await staff.start_agents(
-            [_to_posting(url, place, saved, demo.settings.state_folder / AGENTS_FOLDER) for place, saved in seats]
+        await supervisor.start_agents(
+            [_to_assignment(url, placed, saved, demo.settings.state_folder / AGENTS_FOLDER) for placed, saved in seats]
         )
-        if staff.is_stopped:
+        if supervisor.is_stopped:
             return
     except (ApiError, NoAnswerError) as error:
         if await _has_stopped(url):
-            return  # a signal came before everybody was in
+            return  # a signal arrived during the start
         raise BadSettings(reason=f"the company could not be seated: {error}") from error
-    await announce(_summary_lines(demo, staff))
-    await staff.watch_agents(_report_exit)
+    await announce(_summary_lines(demo, supervisor))
+    await supervisor.watch_agents(_report_exit)
 
 
 def _local_url(settings: Settings) -> str:
@@ -195,7 +193,7 @@ def _local_url(settings: Settings) -> str:
 
 
 async def _wait_until_ready(api: ApiClient) -> None:
-    """Waits until the server answers; if it ends instead, whoever waits here is cancelled."""
+    """Wait until the server answers. If it ends instead, this task is cancelled."""
     clock = SystemClock()
     while True:
         with suppress(NoAnswerError):
@@ -205,7 +203,7 @@ async def _wait_until_ready(api: ApiClient) -> None:
 
 
 async def _has_stopped(url: str) -> bool:
-    """Whether the server takes no connections any more."""
+    """Return whether the server accepts no connections."""
     try:
         async with ApiClient(url) as api:
             await api.get("/health")
@@ -214,25 +212,25 @@ async def _has_stopped(url: str) -> bool:
     return False
 
 
-def _to_posting(url: str, place: PlacedSeat, saved: SavedSeat, agents: Path) -> SeatAssignment:
-    seat = msgspec.structs.replace(place.seat, seat=())
-    return SeatAssignment(url, saved.id, saved.token, seat, str(agents / saved.id))
+def _to_assignment(url: str, placed: PlacedWorkspace, saved: SavedWorkspace, agents: Path) -> AgentAssignment:
+    seat = msgspec.structs.replace(placed.seat, seat=())
+    return AgentAssignment(url, saved.id, saved.token, seat, str(agents / saved.id))
 
 
-def _report_exit(member: AgentProcess) -> None:
+def _report_exit(agent: AgentProcess) -> None:
     advice = "Its messages wait for it:"
-    if member.posting.seat.host == "push":
+    if agent.assignment.seat.host == "push":
         advice = "What is pushed to it now fails; what comes once it is known to be offline waits for it:"
     click.echo(
-        f"{member.name} (pid {member.process.pid}) has ended. {advice} Ctrl-C and `molecule up --demo` start it again."
+        f"{agent.name} (pid {agent.process.pid}) has ended. {advice} Ctrl-C and `molecule up --demo` start it again."
     )
 
 
-def _summary_lines(demo: DemoPlan, staff: AgentSupervisor) -> list[str]:
-    """Who works in the demo, how to add an agent of one's own, and what comes next."""
-    names = ["  " * (len(place.path) - 1) + place.seat.name for place in list_seats(demo.company)]
+def _summary_lines(demo: DemoPlan, supervisor: AgentSupervisor) -> list[str]:
+    """Return the summary: the agents, how to add one, and what happens at the next start."""
+    names = ["  " * (len(placed.path) - 1) + placed.seat.name for placed in list_company_workspaces(demo.company)]
     width = max(map(len, names))
-    pids = [member.process.pid for member in staff.processes]
+    pids = [agent_process.process.pid for agent_process in supervisor.processes]
     agents = [f"                 {name:<{width}}  pid {pid}" for name, pid in zip(names, pids, strict=True)]
     molecule = shlex.quote(sys.argv[0])
     state = shlex.quote(demo.settings.state_dir)

@@ -1,4 +1,4 @@
-"""What `molecule doctor` looks at: each look is one line, and one advice if something is wrong."""
+"""The checks of `molecule doctor`. Each gives one line, and an advice if something is wrong."""
 
 import asyncio
 import errno
@@ -28,28 +28,28 @@ from molecule_core.store.sqlite.backup import (
     sqlite_version,
 )
 
-# Below this, a flood or a backup fills the disk before somebody looks.
+# 1 GiB: with less, a flood of messages or a backup can fill the disk before it is noticed.
 _MIN_FREE_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 5.0
-# HTTP's statuses of refusals begin here; a Molecule server answers no look at its health with one below, but 200.
+# HTTP statuses from 400 on are errors; below, a Molecule server answers a health check only with 200.
 _FIRST_ERROR_STATUS = 400
 MIN_PYTHON = (3, 11)
-# Earlier ones may damage a database whose write-ahead log is reset while somebody reads.
+# Earlier versions can damage a database if the write-ahead log is reset during a read.
 MIN_SQLITE = (3, 51, 3)
-# The oldest that its makers still mend.
+# The oldest version that is still maintained.
 _MIN_POSTGRES = 14
-# One server's: eight readers, one writer, one that listens; and some for backup, doctor and a person.
+# One server takes 10: eight readers, one writer, one listener. The rest is for backup, doctor and a person.
 _MIN_CONNECTIONS = 15
-# Fewer are too few for a company, whatever the limit of connections says.
+# Enough for a company; more are required only if the operator sets a higher limit of connections.
 _SUFFICIENT_CONNECTIONS = 1024
-# Written files that are newer than now, or a time before this program was written: the clock is wrong.
+# The clock is wrong if files are newer than this, or if the time is before this program was written.
 _MAX_CLOCK_SKEW_SECONDS = 300
 _EARLIEST_TIME = 1_760_000_000 * SECOND
 _MAX_BACKUP_DAYS = 7
 
 
 class Finding(NamedTuple):
-    """One look: what was looked at, what was seen, and what to do if that is bad."""
+    """The result of a check: subject, observation, and an advice if it is bad."""
 
     subject: str
     observed: str
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
-    """The Python is one that we test with."""
+    """Check the Python version."""
     observed = ".".join(map(str, version[:3]))
     if version[:2] < MIN_PYTHON:
         return Finding("python", observed, "install Python 3.11 or newer, and Molecule again with it")
@@ -65,7 +65,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def check_sqlite(version: str | None = None) -> Finding:
-    """The SQLite that we carry is one without the bug of its log."""
+    """Check that SQLite has the fix of its write-ahead log."""
     observed = version or sqlite_version()
     if tuple(map(int, observed.split("."))) < MIN_SQLITE:
         return Finding(
@@ -75,7 +75,7 @@ def check_sqlite(version: str | None = None) -> Finding:
 
 
 def check_folder(state: Path) -> Finding:
-    """The folder is there, belongs to us alone, and can be written."""
+    """Check that the folder exists, is private and can be written."""
     subject = "state folder"
     if not state.is_dir():
         return Finding(subject, f"{state} is not there", "start `molecule serve` once, or name the right --state-dir")
@@ -88,7 +88,7 @@ def check_folder(state: Path) -> Finding:
 
 
 def check_disk(state: Path) -> Finding:
-    """There is room."""
+    """Check the free disk space."""
     folder = state
     while not folder.exists():
         folder = folder.parent
@@ -99,7 +99,7 @@ def check_disk(state: Path) -> Finding:
 
 
 def check_clock(state: Path, clock: Clock) -> Finding:
-    """The time is later than everything that was written."""
+    """Check that the time is later than that of all written files."""
     now, files = clock.now(), [*state.iterdir()] if os.access(state, os.R_OK | os.X_OK) else []
     newest = max((path.lstat().st_mtime_ns // 1000 for path in files), default=0)
     if now < _EARLIEST_TIME:
@@ -112,7 +112,7 @@ def check_clock(state: Path, clock: Clock) -> Finding:
 
 
 def check_files(settings: Settings, max_files: int | None = None) -> Finding:
-    """As many connections as the operator wants can be opened. (A server takes fewer where it may not open as many.)"""
+    """Check that the configured number of connections can be opened. (A server accepts fewer if it cannot.)"""
     max_files = process_info.max_open_files() if max_files is None else max_files
     wanted = settings.limits.connections
     need = SPARE_FILES + (wanted if wanted != Limits().connections else min(wanted, _SUFFICIENT_CONNECTIONS))
@@ -124,7 +124,7 @@ def check_files(settings: Settings, max_files: int | None = None) -> Finding:
 
 
 def check_url(settings: Settings) -> Finding:
-    """The address that agents and people are told can be one."""
+    """Check that the public URL is a usable address."""
     subject, url = "public url", settings.public_url
     if not url:
         return Finding(subject, f"none; agents are told {settings.url}")
@@ -144,17 +144,17 @@ def check_url(settings: Settings) -> Finding:
 
 
 def check_canvas() -> Finding:
-    """The page has been built into the package."""
+    """Check that the canvas was built into the package."""
     if resources.files("molecule_core").joinpath("canvas_assets", "index.html").is_file():
         return Finding("canvas", "built")
     return Finding("canvas", "not built", "scripts/canvas build, in the checkout; or install a wheel, which carries it")
 
 
-# -- the store ---------------------------------------------------------------------------------------------------------
+# -- store -------------------------------------------------------------------------------------------------------------
 
 
 def check_store(settings: Settings) -> tuple[Finding, StoreInfo | None]:
-    """The store answers, is whole, and this version knows it; and its facts."""
+    """Check that the store answers, is intact and has a known schema; return its properties too."""
     return _check_postgres(settings.database) if settings.database else _check_sqlite_store(settings.state_folder)
 
 
@@ -198,7 +198,7 @@ def _describe_schema(info: StoreInfo) -> str:
 
 
 def check_backup(settings: Settings, info: StoreInfo | None, clock: Clock) -> Finding:
-    """A store that has lived for a while has been copied lately."""
+    """Check that a store older than some days has a recent backup."""
     now, advice = clock.now(), "molecule backup FILE, every day; docs/operations.md has a timer for it"
     stamp = settings.state_folder / BACKUP_STAMP
     last = stamp.stat().st_mtime_ns // 1000 if stamp.exists() else None
@@ -210,11 +210,11 @@ def check_backup(settings: Settings, info: StoreInfo | None, clock: Clock) -> Fi
     return Finding("backup", "there was never one", advice)
 
 
-# -- the server --------------------------------------------------------------------------------------------------------
+# -- server ------------------------------------------------------------------------------------------------------------
 
 
 def check_server(settings: Settings) -> Finding:
-    """The server answers at its address, and is ready."""
+    """Check that the server answers at its address and is ready."""
     subject, url = "server", f"{settings.url}/ready"
     start = f"start it with `molecule serve --port {settings.port}`, or name its --host and --port"
     try:
@@ -245,7 +245,7 @@ async def _read_status(url: str) -> str:
 
 
 def _is_port_in_use(settings: Settings) -> bool:
-    """Whether somebody listens on the server's port of this machine."""
+    """Return whether the server's port on this machine is in use."""
     with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

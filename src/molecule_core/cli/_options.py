@@ -1,4 +1,4 @@
-"""What several verbs share: flags that become settings, and the state folder with its admin token."""
+"""Shared options that become settings, and the state folder with its admin token."""
 
 import os
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from molecule_core.common.tokens import MIN_ADMIN_TOKEN_LENGTH, new_admin_token
 F = TypeVar("F", bound=Callable[..., Any])
 ADMIN_TOKEN_FILE = "admin-token"
 DEMO_FOLDER = "demo"
-"""Of the state folder: the demo keeps its own state."""
+"""Folder of the demo's state, within the state folder."""
 TOKEN_VARIABLE = "MOLECULE_TOKEN"
-"""Holds the token of an owner who works with a server on another machine."""
+"""Variable with the token of an owner, for a server on another machine."""
 BACKUP_STAMP = "last-backup"
-"""A file of the state folder whose time tells of the last backup."""
+"""File in the state folder whose modification time is that of the last backup."""
 
 
 def state_options(command: F) -> F:
-    """The flags of every verb that touches a store."""
+    """Add the options of commands that use a store."""
     for option in (
         click.option("--state-dir", help="Where the store, the admin token and files live.  [default: ~/.molecule]"),
         click.option(
@@ -39,7 +39,7 @@ def state_options(command: F) -> F:
 
 
 def serve_options(command: F) -> F:
-    """The flags of the verbs that serve."""
+    """Add the options of commands that serve."""
     for option in (
         click.option("--allowed-host", "allowed_hosts", multiple=True, help="Another host name to answer for."),
         click.option(
@@ -67,12 +67,12 @@ def serve_options(command: F) -> F:
 
 
 def load_cli_settings(defaults: dict[str, Any] | None = None, **flags: Any) -> Settings:
-    """The settings in force for these flags. `usual`: what this verb has instead of the defaults."""
+    """Load the settings for these options. `defaults`: defaults of this command."""
     return load_settings(environment(), {name: value for name, value in flags.items() if value != ()}, defaults)
 
 
 def server_address(value: str | None, option: str, settings: Settings) -> str:
-    """The address of the server that an option names, else of the one on this machine. Raises CommandFailed."""
+    """Return the server address in an option, else that of the local server. Raises CommandFailed."""
     if not value:
         return settings.url
     url = parse_server_url(value)
@@ -82,8 +82,7 @@ def server_address(value: str | None, option: str, settings: Settings) -> str:
 
 
 def owner_token(settings: Settings) -> str | None:
-    """What opens a server to its owner: the token in MOLECULE_TOKEN, else the admin's of this machine; None if there is
-    neither. Nothing is made for it."""
+    """Return the token in MOLECULE_TOKEN, else the local admin token, or None. Creates none."""
     if token := environment().get(TOKEN_VARIABLE, ""):
         register_secret(token)
         return token
@@ -91,23 +90,22 @@ def owner_token(settings: Settings) -> str | None:
 
 
 def has_admin_token(settings: Settings) -> bool:
-    """Whether there is a token of the server already. Whoever only asks a server must not make one that it does not
-    know."""
+    """Return whether an admin token exists. A client must not create one, since the server would not know it."""
     return bool(configured_admin_token(environment())) or (settings.state_folder / ADMIN_TOKEN_FILE).exists()
 
 
 def missing_token_reason(settings: Settings) -> str:
-    """Why nothing can be asked then, and what to do."""
+    """Return why there is no token, and what to do."""
     demo = settings.state_folder / DEMO_FOLDER
     hint = f"; the demo's is in {demo}: --state-dir {demo}" if (demo / ADMIN_TOKEN_FILE).exists() else ""
     return f"{settings.state_folder} holds no admin token{hint}"
 
 
 def prepare_state_folder(settings: Settings) -> Path:
-    """The state folder, made for its owner alone. Raises BadSettings."""
+    """Create the state folder, private to its owner. Raises BadSettings."""
     folder = settings.state_folder
     try:
-        # The demo's folder lies in the state folder, which may have to be made too, and not for all to look into.
+        # Parents are created private too: the demo's folder is inside the state folder.
         for each in (*reversed(folder.parents), folder):
             each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -116,7 +114,7 @@ def prepare_state_folder(settings: Settings) -> Path:
 
 
 def ensure_admin_token(settings: Settings) -> str:
-    """The server's own token: the operator's, or the one in the state folder, made at the first start (mode 0600)."""
+    """Return the admin token: the configured one, else the one in the state folder, created if missing (mode 0600)."""
     if configured := configured_admin_token(environment()):
         if len(configured) < MIN_ADMIN_TOKEN_LENGTH:
             raise BadSettings(reason=f"MOLECULE_ADMIN_TOKEN must have at least {MIN_ADMIN_TOKEN_LENGTH} characters")
@@ -134,7 +132,7 @@ def ensure_admin_token(settings: Settings) -> str:
 
 
 def _read_token_file(path: Path) -> str:
-    """The token in a file. An empty or cut file must not become an easy way in."""
+    """Return the token in a file. Raises BadSettings for an empty or truncated one, which would be easy to guess."""
     token = path.read_text(encoding="utf-8", errors="replace").strip()
     if len(token) < MIN_ADMIN_TOKEN_LENGTH:
         raise BadSettings(reason=f"{path} holds no admin token; remove the file, and the next start makes a new one")

@@ -1,6 +1,6 @@
-"""`molecule instructions figures` and `canary`: how a template does, and the share of a new version.
+"""`molecule instructions figures` and `canary`: outcomes of a template, and the share of a new version.
 
-The group of these verbs, and how they find the server, is `instructions`."""
+The command group is in `instructions`."""
 
 from typing import Any, Protocol
 
@@ -12,21 +12,21 @@ _COLUMNS = ("version", "in force", "deliveries", "answered", "declined", "outsid
 
 
 class TemplateClient(Protocol):
-    """A client, and where an organisation's templates are."""
+    """A client and the path of an organisation's templates."""
 
     @property
     def api(self) -> ApiClient:
-        """The client."""
+        """Return the client."""
 
     @property
     def templates_path(self) -> str:
-        """The path of all templates."""
+        """Return the path of all templates."""
 
 
 @click.argument("template_id")
-async def show_metrics(desk: TemplateClient, template_id: str) -> None:
-    """Show what became of the messages that each version of a template told about."""
-    found = await desk.api.get(f"{desk.templates_path}/{template_id}/figures")
+async def show_metrics(client: TemplateClient, template_id: str) -> None:
+    """Show the outcomes of the messages that were delivered with each version of a template."""
+    found = await client.api.get(f"{client.templates_path}/{template_id}/figures")
     trial = found["trial"]
     rows = [_COLUMNS, *(_version_row(each, found["version"], trial) for each in found["versions"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -36,10 +36,10 @@ async def show_metrics(desk: TemplateClient, template_id: str) -> None:
         click.echo(_describe_trial(trial))
 
 
-def _version_row(version: dict[str, Any], in_force: int, trial: dict[str, Any] | None) -> tuple[str, ...]:
+def _version_row(version: dict[str, Any], active_version: int, trial: dict[str, Any] | None) -> tuple[str, ...]:
     number = version["version"]
-    share = "yes" if number == in_force else ""
-    if trial is not None and number == trial["set_canary"]["version"]:
+    share = "yes" if number == active_version else ""
+    if trial is not None and number == trial["canary"]["version"]:
         share = f"{trial['percent']} %"
     counts = ("deliveries", "answered", "declined", "answered_outside", "overdue", "open")
     mean = version["tokens"] / version["deliveries"] if version["deliveries"] else 0
@@ -59,14 +59,13 @@ def _describe_trial(trial: dict[str, Any]) -> str:
 @click.argument("template_id")
 @click.argument("version", type=click.IntRange(1))
 @click.argument("percent", type=click.IntRange(0, 100))
-async def set_canary(desk: TemplateClient, template_id: str, version: int, percent: int) -> None:
-    """Tell PERCENT of the messages with another version: 0 ends its trial, 100 puts it in force. A canary that does
-    worse is ended by itself."""
+async def set_canary(client: TemplateClient, template_id: str, version: int, percent: int) -> None:
+    """Deliver PERCENT of the messages with another version: 0 ends its trial, 100 activates it.
+
+    A canary that does worse is ended automatically."""
     body = {"version": version, "percent": percent}
-    choice = await desk.api.post(f"{desk.templates_path}/{template_id}/canary", body)
+    choice = await client.api.post(f"{client.templates_path}/{template_id}/canary", body)
     trial = (
-        ""
-        if choice["set_canary"] is None
-        else f"; version {choice['set_canary']} tells {choice['percent']} % of the messages"
+        "" if choice["canary"] is None else f"; version {choice['canary']} tells {choice['percent']} % of the messages"
     )
     click.echo(f"{template_id}: version {choice['version']} is in force{trial}")

@@ -1,4 +1,4 @@
-"""`molecule admin`: what only the operator of the server does."""
+"""`molecule admin`: commands for the operator of the server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`molecule agent`: an agent of our own. docs/agent-run.md lists what its config.yaml may say."""
+"""`molecule agent`: runs an agent from a folder. docs/agent-run.md documents its config.yaml."""
 
 import asyncio
 import logging
@@ -29,9 +29,9 @@ def command() -> None:
 def run_folder(folder: Path, once: bool, until_eof: bool, workspace: str | None) -> None:
     """Run the agent whose config.yaml, prompts and skills are in FOLDER.
 
-    As which workspace is said by the environment, as for `molecule mcp`. What it must remember beyond a restart is
-    kept in FOLDER/.molecule, unless CONFIGS_DIR names another place. Ends with 0 after a signal, 2 if something is
-    wrong with the configuration, 3 if the server refuses the token."""
+    The environment names its workspace, as for `molecule mcp`. State that must survive a restart is kept in
+    FOLDER/.molecule, unless CONFIGS_DIR names another place. Exit code 0 after a signal, 2 if the configuration is
+    wrong, 3 if the server rejects the token."""
     try:
         environ = {"CONFIGS_DIR": str(folder / _STATE_FOLDER), **os.environ}
         configuration = select_workspace(read_configuration(environ), workspace)

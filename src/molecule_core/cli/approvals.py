@@ -1,8 +1,7 @@
-"""`molecule approvals`: what workspaces ask leave for, and who decides; over the API of a running server.
+"""`molecule approvals`: requests for approval and their decisions, over the API of a running server.
 
-Where the environment names a workspace (`WORKSPACE_ID` and its fellows, as agents have them), that workspace calls, and
-the server lets it do what an agent may; else the owner of the server on this machine does.
-"""
+Runs as the workspace in the environment (`WORKSPACE_ID` and related variables), with the permissions of an agent;
+without one, as the owner of the local server."""
 
 import sys
 from typing import Any
@@ -35,7 +34,7 @@ def command() -> None:
     server."""
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 @command.command("list")
@@ -104,8 +103,7 @@ def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -
 
 
 async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) -> Any:
-    """An approval, for a workspace that has to do with it; an owner who names none finds it among those that wait.
-    Raises CommandFailed."""
+    """Return an approval of a workspace; without a workspace, search those that are pending. Raises CommandFailed."""
     if workspace_id:
         return await api.get(f"/workspaces/{workspace_id}/approvals/{approval_id}")
     for org in await api.get("/orgs"):
@@ -137,7 +135,7 @@ def _print_approval(item: dict[str, Any]) -> None:
         )
 
 
-# -- asking ------------------------------------------------------------------------------------------------------------
+# -- requesting --------------------------------------------------------------------------------------------------------
 
 
 @command.command("request")
@@ -158,16 +156,16 @@ def _print_approval(item: dict[str, Any]) -> None:
 @click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
 @JSON_OPTION
 def request(action: str, reason: str, details: str, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Ask for leave, and wait for the decision. (The tool request_approval.)
+    """Ask for an approval, and wait for the decision. (The tool request_approval.)
 
-    Ends with 0 if it is approved; with 1 if it is not, or was refused; with 2 if it was called wrongly; with 3 if
-    nobody has decided yet: the decision comes into the inbox."""
+    Exit code 0 if it is approved; 1 if it is not, or was rejected; 2 for wrong arguments; 3 if there is no decision
+    yet: it will arrive in the inbox."""
     request_reason = read_standard_input() if reason == "-" else reason
-    given = {"action": action, "reason": request_reason, "details": _decode_json(details, "--details"), **more}
+    arguments = {"action": action, "reason": request_reason, "details": _decode_json(details, "--details"), **more}
     spec = find_tool("request_approval")
     if spec is None:
         raise LookupError("request_approval")
-    result = run_tool(spec, given, workspace)
+    result = run_tool(spec, arguments, workspace)
     print_result(result, as_json, _print_receipt)
     sys.exit((0 if result["status"] == "approved" else EXIT_REJECTED) if result["settled"] else EXIT_OPEN)
 
@@ -191,7 +189,7 @@ def _decode_json(text: str, name: str) -> Any:
 def _call_as_requester(
     approval_id: str, verb: str, body: Any, workspace: str | None, as_json: bool, flags: Any
 ) -> None:
-    """What a requester does with its own approval."""
+    """Run an action of a requester on its own approval."""
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         requester_id = workspace_id or (await _find_approval(api, "", approval_id))["workspace_id"]
@@ -268,8 +266,9 @@ def decide(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Decide on one. What was changed since it was first asked for needs its revision and action_hash: `show` tells
-    them."""
+    """Decide on an approval.
+
+    If it has changed since it was first requested, give its revision and action_hash, as printed by `show`."""
     body: dict[str, Any] = {"decision": decision, "note": note}
     if details is not None:
         body["details"] = _decode_json(details, "--details")
@@ -289,7 +288,7 @@ def decide(
     run_as_caller(work, workspace, flags)
 
 
-# -- what is set -------------------------------------------------------------------------------------------------------
+# -- rules and authority -----------------------------------------------------------------------------------------------
 
 
 def _setting_command(name: str, path: str, member: str, about: str, example: str) -> click.Command:

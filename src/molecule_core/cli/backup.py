@@ -1,4 +1,4 @@
-"""`molecule backup`: a copy of the store, also while it is in use."""
+"""`molecule backup`: copies the store, also while it is in use."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ from molecule_core.store.sqlite.backup import back_up_sqlite
 @click.argument("copy", type=click.Path(path_type=Path))
 @state_options
 def command(copy: Path, **flags: Any) -> None:
-    """Write one consistent copy of the store to COPY, a new file. A running server goes on."""
+    """Write one consistent copy of the store to COPY, a new file. A running server is not interrupted."""
     settings = load_cli_settings(**flags)
     if settings.database:
         from molecule_core.store.postgres.backup import back_up_postgres

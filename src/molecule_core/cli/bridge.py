@@ -1,4 +1,4 @@
-"""`molecule bridge`: a program that is no host of MCP keeps a seat. docs/agents.md lists its settings."""
+"""`molecule bridge`: connects a program that is not an MCP host to a workspace. docs/agents.md lists its settings."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from molecule_core.common.logs import configure_logging, register_secret
 
 @click.group("bridge")
 def command() -> None:
-    """Let a program that is no host of MCP keep a seat."""
+    """Connect a program that is not an MCP host to a workspace."""
 
 
 @command.command("command", context_settings={"ignore_unknown_options": True})
@@ -29,11 +29,11 @@ def command() -> None:
 @click.option("--stream", is_flag=True, help="One process for all messages, in lines of JSON, instead of one for each.")
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
 def per_message(program: tuple[str, ...], workspace: str | None, **flags: bool) -> None:
-    """Start PROGRAM for each message: the message on its standard input, what it prints is its final text.
+    """Start PROGRAM for each message: it reads the message on standard input, and its output is its final text.
 
     The final text is kept as the draft of the answer, unless the program has answered by `molecule reply` or another
-    tool; the workspace's settings say whether drafts are sent at once. As which workspace is said by the environment,
-    as for `molecule mcp`. Ends with 0 after a signal, 2 if it is called wrongly, 3 if the server refuses the token."""
+    tool; the workspace's settings decide whether drafts are sent at once. The environment names the workspace, as for
+    `molecule mcp`. Exit code 0 after a signal, 2 for wrong arguments, 3 if the server rejects the token."""
     try:
         configuration = select_workspace(read_configuration(os.environ), workspace)
         options = BridgeOptions(command=program, settings=read_bridge_settings(os.environ), **flags)

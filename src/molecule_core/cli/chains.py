@@ -1,4 +1,4 @@
-"""`molecule chains`: the chains of messages that ran into a limit, over the running server's public API."""
+"""`molecule chains`: message chains that reached a limit, over the API of a running server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,13 @@ from molecule_core.common.errors import ChainsFailed
 
 @click.group("chains")
 def command() -> None:
-    """Chains of messages that ran into a limit: look at them, let them go on, or end them."""
+    """Chains of messages that ran into a limit: look at them, release them, or end them."""
 
 
 def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
-    """A verb that speaks to the running server. Its work gets a client and the organisation's path."""
+    """Return a decorator for commands that call the server. The function gets a client and the organisation's path."""
 
-    def made(work: Callable[..., Awaitable[None]]) -> click.Command:
+    def decorate(work: Callable[..., Awaitable[None]]) -> click.Command:
         @wraps(work)
         def run(org: str | None, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
             asyncio.run(_call_server(work, org, rest, state_dir=state_dir, database=database, port=port))
@@ -36,7 +36,7 @@ def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], cli
         run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
         return command.command(name)(state_options(run))
 
-    return made
+    return decorate
 
 
 async def _call_server(
@@ -98,7 +98,7 @@ async def _show(api: ApiClient, path: str, root_id: str) -> None:
 @click.argument("root_id")
 @click.option("--messages", type=click.IntRange(min=1), help="So many more.  [default: up to each limit once more]")
 async def _release(api: ApiClient, path: str, root_id: str, messages: int | None) -> None:
-    """Let a frozen chain go on."""
+    """Release a frozen chain."""
     click.echo(_chain_line(await api.post(f"{path}/{root_id}/release", {"messages": messages})))
 
 

@@ -1,4 +1,4 @@
-"""`molecule connect`: puts an agent's host into a seat: a token, the host's configuration, a look whether it came."""
+"""`molecule connect`: connects an agent's host: creates a token, configures the host, waits for the agent."""
 
 import asyncio
 import sys
@@ -46,17 +46,17 @@ from molecule_core.tools.host_config import Host, HostWorkspace, workspace_entry
 
 AGENTS_FOLDER = "agents"
 EXIT_NOT_SEEN = 3
-"""Exit code: all is configured, and the agent was not seen in time."""
+"""Exit code if everything is configured, but the agent was not seen in time."""
 _DEFAULT_WAIT = 120
 _HOST_ENTRY, _HOST_HOOKS = "our entry", "our hooks"
 MCP_COMMAND = (sys.executable, "-m", "molecule_core", "mcp")
-"""What a host runs: works from any folder and without a PATH."""
+"""The command that a host runs. It works from any folder and without a PATH."""
 
 T = TypeVar("T")
 
 
 class HostPaths(NamedTuple):
-    """Where things are on this machine: the host, its files, what is edited in them, and our own folder."""
+    """The host and its files on this machine."""
 
     host: Host
     config: Path
@@ -64,7 +64,7 @@ class HostPaths(NamedTuple):
     files: HostConfigFiles
 
     def edits(self, workspace: HostWorkspace, *, hooks: bool) -> dict[str, tuple[Path, Edit]]:
-        """What each file is to become."""
+        """Return the edit of each file, by what is written."""
         found: dict[str, tuple[Path, Edit]] = {
             _HOST_ENTRY: (self.config, lambda text: add_workspace(self.host, text, MCP_COMMAND, workspace))
         }
@@ -74,12 +74,12 @@ class HostPaths(NamedTuple):
 
     @property
     def hook(self) -> str:
-        """What the hooks run."""
+        """Return the command that the hooks run."""
         return hook_command(sys.executable, str(self.config))
 
 
 class ConnectOptions(NamedTuple):
-    """What stands on the command line beside the host."""
+    """The options of the command."""
 
     workspace: str | None
     create: bool
@@ -123,8 +123,10 @@ class ConnectOptions(NamedTuple):
 @click.option("--port", type=int, help="Of the server on this machine.  [default: 8080]")
 @state_options
 def command(host: str, **flags: Any) -> None:
-    """Put an agent that lives in HOST into a seat. Prints the host's configuration, or writes it with --apply; then
-    waits until the agent is seen. No token stands in the configuration: it is kept in a file of its own."""
+    """Connect an agent that runs in HOST to a workspace.
+
+    Prints the host's configuration, or writes it with --apply; then waits until the agent is seen. The token is not
+    part of the configuration: it is kept in a file of its own."""
     options = ConnectOptions(**{name: flags.pop(name) for name in ConnectOptions._fields})
     settings = load_cli_settings(**flags)
     paths = _host_paths(host, settings, options)
@@ -139,7 +141,7 @@ def command(host: str, **flags: Any) -> None:
 def _connect(paths: HostPaths, settings: Settings, options: ConnectOptions, address: str) -> None:
     if options.workspace is None:
         raise CommandFailed(reason="name the seat with --workspace (and --create, if it is to be made)")
-    if options.apply:  # what cannot be written is refused before anything is made
+    if options.apply:  # reject an edit that cannot be written before anything is created
         for named, edit in paths.edits(HostWorkspace("", address, ""), hooks=options.hooks).values():
             paths.files.edited_content(named, edit)
     choice = WorkspaceChoice(options.workspace, options.create, options.parent, options.org, paths.host.runtime)
@@ -160,7 +162,7 @@ def _connect(paths: HostPaths, settings: Settings, options: ConnectOptions, addr
 
 def _host_paths(name: str, settings: Settings, options: ConnectOptions) -> HostPaths:
     host = host_config.find_host(name)
-    assert host is not None  # click knows the names
+    assert host is not None  # click has checked the name
     environ, home, folder, scope = environment(), Path.home(), Path.cwd(), options.scope
     config = config_file(host, environ, home, folder, scope) if options.file is None else options.file.absolute()
     base_folder = folder if options.file is None else config.parent
@@ -175,13 +177,13 @@ def _reject_unsupported(host: Host, options: ConnectOptions) -> None:
         raise CommandFailed(reason=f"{host.title} has no file of its own; leave --apply and --undo away")
 
 
-# -- seat and token ----------------------------------------------------------------------------------------------------
+# -- workspace and token -----------------------------------------------------------------------------------------------
 
 
 def _obtain_access(
     paths: HostPaths, choice: WorkspaceChoice, settings: Settings, address: str, *, own_token: bool
 ) -> WorkspaceAccess:
-    """The seat with a token for this host. Raises CommandFailed."""
+    """Return the workspace with a token for this host. Raises CommandFailed."""
     if own_token:
         token = _read_token()
         return _run_with_api(address, token, lambda api: _check_own_token(api, choice.workspace, token))
@@ -196,16 +198,16 @@ def _obtain_access(
         workspace = await find_or_create_workspace(api, choice)
         if workspace.token:
             return workspace
-        kept = paths.files.read_token(paths.files.token_file(paths.host.name, workspace.workspace_id))
-        if kept and await is_token_valid(address, kept, workspace.workspace_id):
-            return await reuse_token(api, workspace, kept)
+        stored = paths.files.read_token(paths.files.token_file(paths.host.name, workspace.workspace_id))
+        if stored and await is_token_valid(address, stored, workspace.workspace_id):
+            return await reuse_token(api, workspace, stored)
         return await create_token(api, workspace)
 
     return _run_with_api(address, owner, work)
 
 
 def _read_token() -> str:
-    """A token from the terminal, which does not show it, or from standard input; never from an argument."""
+    """Read a token from a hidden prompt or standard input; never from an argument, which others can see."""
     terminal = sys.stdin.isatty()
     token = click.prompt("Token of the seat", hide_input=True, err=True) if terminal else sys.stdin.readline()
     token = str(token).strip()
@@ -225,14 +227,14 @@ async def _check_own_token(api: ApiClient, workspace_id: str, token: str) -> Wor
 
 
 def _run_with_api(address: str, token: str, work: Callable[[ApiClient], Coroutine[Any, Any, T]]) -> T:
-    """Does something with a client of the server. Raises CommandFailed."""
+    """Run work with a client of the server. Raises CommandFailed."""
 
-    async def connected() -> T:
+    async def call() -> T:
         async with ApiClient(address, token) as api:
             return await work(api)
 
     try:
-        return asyncio.run(connected())
+        return asyncio.run(call())
     except ApiError as error:
         raise CommandFailed(reason=error.problem.get("error", error)) from None
     except (msgspec.DecodeError, TypeError, KeyError):
@@ -241,23 +243,23 @@ def _run_with_api(address: str, token: str, work: Callable[[ApiClient], Coroutin
         raise CommandFailed(reason=f"no server answers on {address}; start it, or name its --server") from None
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 
 
 def _print_configuration(paths: HostPaths, workspace: HostWorkspace, *, hooks: bool) -> None:
-    """The configuration on standard output, and nothing else there."""
+    """Print only the configuration on standard output; hints go to standard error."""
     host, others = paths.host, []
     if host.entry_path:
         click.echo(f"Put this into {paths.config}, beside what stands there (--apply does it):", err=True)
         others = [
             each for each in paths.files.workspaces_in(host, paths.config) if each["id"] != workspace.workspace_id
         ]
-    seats = [*others, workspace_entry(workspace)]
-    click.echo(host_config.render_configuration(host, MCP_COMMAND, seats), nl=False)
+    workspaces = [*others, workspace_entry(workspace)]
+    click.echo(host_config.render_configuration(host, MCP_COMMAND, workspaces), nl=False)
     if hooks:
         click.echo(f"And this into {paths.settings}:", err=True)
         click.echo(add_hooks("", paths.hook), nl=False)
-    if line := host_config.add_server_command(host, MCP_COMMAND, seats):
+    if line := host_config.add_server_command(host, MCP_COMMAND, workspaces):
         click.echo(f"Or let it write this itself: {line}", err=True)
     if host.note:
         click.echo(host.note, err=True)
@@ -265,8 +267,8 @@ def _print_configuration(paths: HostPaths, workspace: HostWorkspace, *, hooks: b
 
 def _print_applied(paths: HostPaths, applied: list[AppliedEdit]) -> None:
     for change in applied:
-        kept = "it was not there before" if change.backup is None else f"the file as it was: {change.backup}"
-        click.echo(f"{change.file}: wrote {change.what}; {kept}", err=True)
+        backup = "it was not there before" if change.backup is None else f"the file as it was: {change.backup}"
+        click.echo(f"{change.file}: wrote {change.what}; {backup}", err=True)
     if not applied:
         click.echo("Nothing to write: it is all there already.", err=True)
     elif paths.host.note:
@@ -274,16 +276,16 @@ def _print_applied(paths: HostPaths, applied: list[AppliedEdit]) -> None:
 
 
 def _wait_until_seen(address: str, workspace: WorkspaceAccess, seconds: int, host: Host) -> None:
-    """Says that the agent came, or ends with an exit code of its own."""
+    """Report that the agent is connected, or exit with EXIT_NOT_SEEN."""
     if seconds == 0:
         return
     notice = f"Start {host.title} now; waiting {seconds} s for the agent (Ctrl-C ends only the waiting) ..."
 
-    def listening() -> None:
+    def on_listening() -> None:
         click.echo(notice, err=True)
 
     try:
-        seen = asyncio.run(wait_for_agent(address, workspace.token, workspace.workspace_id, seconds, listening))
+        seen = asyncio.run(wait_for_agent(address, workspace.token, workspace.workspace_id, seconds, on_listening))
     except ApiError as error:
         reason = error.problem.get("error", error)
         raise CommandFailed(
@@ -300,7 +302,7 @@ def _wait_until_seen(address: str, workspace: WorkspaceAccess, seconds: int, hos
     click.echo(f"connected{tools}{' (it was there before)' if seen.was_present else ''}", err=True)
 
 
-# -- the way back ------------------------------------------------------------------------------------------------------
+# -- undo --------------------------------------------------------------------------------------------------------------
 
 
 def _undo_last_apply(paths: HostPaths, settings: Settings, address: str) -> None:
@@ -309,19 +311,19 @@ def _undo_last_apply(paths: HostPaths, settings: Settings, address: str) -> None
         raise CommandFailed(reason=f"nothing that was applied to {paths.config} is known; so there is nothing to undo")
     for change in reversed(changes):
 
-        def take_out(text: str, change: AppliedEdit = change) -> str:
+        def remove_edit(text: str, change: AppliedEdit = change) -> str:
             if change.what == _HOST_HOOKS:
                 return remove_hooks(text)
             return remove_workspace(paths.host, text, MCP_COMMAND, change.workspace_id)
 
-        undone = paths.files.undo_edit(change, take_out)
+        undone = paths.files.undo_edit(change, remove_edit)
         notice = "as it was before" if undone.exact else f"it was changed since, so only {change.what} was taken out"
         click.echo(f"{change.file}: {notice}", err=True)
     _revoke_token(changes[-1], settings, address)
 
 
 def _revoke_token(change: AppliedEdit, settings: Settings, address: str) -> None:
-    """The token that was made for it opens nothing any more, if this can still be said to the server."""
+    """Revoke the token that was created for the host, if the server can be reached."""
     if change.token_id is None or Path(change.token_file).exists():
         return
     path = f"/workspaces/{change.workspace_id}/tokens/{change.token_id}"

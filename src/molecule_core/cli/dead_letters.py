@@ -1,4 +1,4 @@
-"""`molecule dead-letters`: messages that were given up, over the API of a running server."""
+"""`molecule dead-letters`: messages that could not be delivered, over the API of a running server."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PAGE = 500
 
 
 async def _list_dead_letters(api: ApiClient, org_id: str | None) -> list[dict[str, Any]]:
-    """All dead letters of one organisation or of all, newest first in each."""
+    """Return all dead letters of one organisation or of all, newest first in each."""
     org_ids = [org_id] if org_id else [org["id"] for org in await api.get("/orgs")]
     found: list[dict[str, Any]] = []
     for each in org_ids:
@@ -25,7 +25,7 @@ async def _list_dead_letters(api: ApiClient, org_id: str | None) -> list[dict[st
 
 
 async def _find_dead_letter(api: ApiClient, activity_id: str) -> dict[str, Any]:
-    """One dead letter. Raises CommandFailed."""
+    """Return one dead letter. Raises CommandFailed."""
     for dead_letter in await _list_dead_letters(api, None):
         if dead_letter["activity_id"] == activity_id:
             return dead_letter
@@ -41,7 +41,7 @@ def command() -> None:
 @click.option("--org", "org_id", help="Only of this organisation.")
 @client_options
 def list_dead_letters(org_id: str | None, **flags: Any) -> None:
-    """One line a letter, newest first."""
+    """List dead letters, newest first."""
 
     async def work(api: ApiClient) -> None:
         dead_letters = await _list_dead_letters(api, org_id)
@@ -58,7 +58,7 @@ def list_dead_letters(org_id: str | None, **flags: Any) -> None:
 @click.argument("activity_id")
 @client_options
 def show(activity_id: str, **flags: Any) -> None:
-    """All about one, and what became of it before."""
+    """Show a dead letter and its delivery log."""
 
     async def work(api: ApiClient) -> None:
         dead_letter = await _find_dead_letter(api, activity_id)
@@ -76,7 +76,7 @@ def show(activity_id: str, **flags: Any) -> None:
 @click.argument("activity_ids", nargs=-1, required=True)
 @client_options
 def requeue(activity_ids: tuple[str, ...], **flags: Any) -> None:
-    """Hand them out again."""
+    """Deliver messages again."""
 
     async def work(api: ApiClient) -> None:
         for activity_id in activity_ids:

@@ -1,4 +1,4 @@
-"""`molecule delegate`, `status` and `cancel`: a runtime without MCP gives work to peers from its shell."""
+"""`molecule delegate`, `status` and `cancel`: delegation from a shell, for runtimes without MCP."""
 
 import sys
 from typing import Any
@@ -38,9 +38,9 @@ def delegate(
 ) -> None:
     """Give a peer a task and wait for its result. (The tools delegate_task and delegate_task_async.)
 
-    TASK is read from standard input if it is - or left out. The first line of standard output is the task_id and how
-    the task stands, the rest its result. Ends with 0 if it is done, or begun with --async; with 1 if it was refused or
-    has failed; with 2 if it was called wrongly; with 3 if it is not done yet: the result comes into the inbox."""
+    TASK is read from standard input if it is - or left out. The first line of standard output is the task_id and the
+    status, the rest is the result. Exit code 0 if the task is completed, or started with --async; 1 if it was rejected
+    or has failed; 2 for wrong arguments; 3 if it is not completed yet: the result will arrive in the inbox."""
     if asynchronous and wait is not None:
         raise CommandFailed(reason="--async does not wait; leave one of --async and --wait out")
     text = read_standard_input() if task in (None, "-") else task
@@ -57,7 +57,7 @@ def delegate(
 
 
 def _exit_with_outcome(result: dict[str, Any], *, open_code: int) -> None:
-    """Ends the process with what a task has come to."""
+    """Exit the process with the code for a task's outcome."""
     if not result["settled"]:
         sys.exit(open_code)
     if result["status"] != _COMPLETED:
@@ -70,7 +70,7 @@ def _exit_with_outcome(result: dict[str, Any], *, open_code: int) -> None:
 @click.argument("task_id")
 @WORKSPACE_OPTION
 def status(task_id: str, workspace: str | None) -> None:
-    """Tell how a task stands: its time line, and the whole result. (The tool check_task_status.)"""
+    """Show the status, the timeline and the whole result of a task. (The tool check_task_status.)"""
     _print_task(run_tool(_tool_spec("check_task_status"), {"task_id": task_id}, workspace))
 
 
@@ -79,7 +79,7 @@ def status(task_id: str, workspace: str | None) -> None:
 @click.option("--reason", help="Why, in a sentence; whoever works on it reads it.")
 @WORKSPACE_OPTION
 def cancel(task_id: str, reason: str | None, workspace: str | None) -> None:
-    """End a task that one has delegated; the peer is told. (The tool cancel_task.)"""
+    """Cancel a task that this workspace has delegated, and notify the peer. (The tool cancel_task.)"""
     _print_task(run_tool(_tool_spec("cancel_task"), {"task_id": task_id, "reason": reason}, workspace))
 
 

@@ -1,4 +1,4 @@
-"""`molecule delegations`: what workspaces have given each other to do, over the API of a running server."""
+"""`molecule delegations`: tasks that workspaces have delegated, over the API of a running server."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def show(delegation_id: str, as_json: bool, **flags: Any) -> None:
             click.echo(f"  ({full['earlier']} earlier lines are left out)")
         for entry in full["timeline"]:
             late = "  (late)" if entry["late"] else ""
-            click.echo(f"  {entry['at'][:19]}  {entry['entry']:<12} {entry['status']}/{entry['phase']}{late}")
+            click.echo(f"  {entry['at'][:19]}  {entry['fact']:<12} {entry['status']}/{entry['phase']}{late}")
         if full["delegation"]["error"]:
             click.echo(f"{full['delegation']['error']} {full['delegation']['advice'] or ''}".rstrip())
         click.echo(f"task: {full['task']}")
@@ -90,7 +90,7 @@ def _print_branch(node: dict[str, Any], depth: int) -> None:
 
 
 async def _source_workspace_id(api: ApiClient, delegation_id: str) -> str:
-    """The workspace that has delegated it."""
+    """Return the id of the workspace that delegated it."""
     return str((await api.get(f"/delegations/{delegation_id}"))["delegation"]["source_id"])
 
 
@@ -99,7 +99,7 @@ async def _source_workspace_id(api: ApiClient, delegation_id: str) -> str:
 @click.option("--reason", default="", help="Why, in a sentence; whoever works on it reads it.")
 @client_options
 def cancel(delegation_ids: tuple[str, ...], reason: str, **flags: Any) -> None:
-    """End them; whoever works on them is told."""
+    """Cancel delegations, and notify the workspaces that work on them."""
 
     async def work(api: ApiClient) -> None:
         for each in delegation_ids:
@@ -128,7 +128,7 @@ def retry(delegation_ids: tuple[str, ...], **flags: Any) -> None:
 @_JSON_OPTION
 @client_options
 def stats(org_id: str | None, as_json: bool, **flags: Any) -> None:
-    """How many stand how, and why those failed that did."""
+    """Count delegations by status, and failures by reason."""
 
     async def work(api: ApiClient) -> None:
         result = await api.get("/admin/delegations/stats", org_id=org_id)

@@ -1,4 +1,4 @@
-"""`molecule doctor`: what is wrong, and what to do about it."""
+"""`molecule doctor`: finds problems and says what to do."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`molecule instructions`: what agents are told with each message, over the running server's public API."""
+"""`molecule instructions`: templates of the instructions for agents, over the API of a running server."""
 
 import asyncio
 import sys
@@ -31,11 +31,11 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 @click.group("instructions")
 def command() -> None:
-    """Templates of instructions: what each message tells its agent about how to answer."""
+    """Templates of instructions, which say with each message how to answer it."""
 
 
 class _TemplateClient:
-    """A client, and the paths of one organisation."""
+    """A client and the paths of one organisation."""
 
     def __init__(self, api: ApiClient, org_id: str) -> None:
         self.api = api
@@ -43,7 +43,7 @@ class _TemplateClient:
         self.templates_path = f"/orgs/{org_id}/instruction-templates"
 
     async def find_workspace_id(self, wanted: str) -> str:
-        """The id of a workspace by its id, or by a name that only one has."""
+        """Return the id of a workspace, by its id or by a name that only one has."""
         rows = await self.api.get("/workspaces")
         candidates = [each for each in rows if each["org_id"] == self.org_id]
         found = [str(each["id"]) for each in candidates if wanted in (each["id"], each["name"])]
@@ -53,9 +53,11 @@ class _TemplateClient:
 
 
 def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
-    """A verb that speaks to the running server. Its work gets a client with the organisation's paths."""
+    """Return a decorator for commands that call the server.
 
-    def made(work: Callable[..., Awaitable[None]]) -> click.Command:
+    The function gets a client with the organisation's paths."""
+
+    def decorate(work: Callable[..., Awaitable[None]]) -> click.Command:
         @wraps(work)
         def run(org: str | None, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
             asyncio.run(_call_server(work, org, rest, state_dir=state_dir, database=database, port=port))
@@ -64,7 +66,7 @@ def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], cli
         run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
         return command.command(name)(state_options(run))
 
-    return made
+    return decorate
 
 
 async def _call_server(
@@ -97,50 +99,52 @@ async def _list(client: _TemplateClient) -> None:
     for row in await client.api.get(client.templates_path):
         template = row["template"]
         origin = "edited" if row["edited"] else "built in" if template["built_in"] else "own"
-        trial = f"  on trial: version {row['set_canary']} with {row['percent']}%" if row["set_canary"] else ""
+        trial = f"  on trial: version {row['canary']} with {row['percent']}%" if row["canary"] else ""
         users = f"chosen by {row['used_by']}, default for {row['default_for']}"
         click.echo(f"{template['id']}  version {template['version']}  {origin}  {users}{trial}")
 
 
 @click.argument("template_id")
 @click.option("--versions", is_flag=True, help="List its versions instead.")
-async def _show(desk: _TemplateClient, template_id: str, versions: bool) -> None:
+async def _show(client: _TemplateClient, template_id: str, versions: bool) -> None:
     """Print a template as JSON, as `set` takes it."""
     if versions:
-        for each in await desk.api.get(f"{desk.templates_path}/{template_id}/versions"):
+        for each in await client.api.get(f"{client.templates_path}/{template_id}/versions"):
             note = f"  {each['note']}" if each["note"] else ""
             click.echo(f"{each['version']}  {each['created_at']}  {each['created_by']}{note}")
         return
-    template = (await desk.api.get(f"{desk.templates_path}/{template_id}"))["row"]["template"]
-    shown = {name: template[name] for name in ("runtime", "extends", "parts")}
-    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    template = (await client.api.get(f"{client.templates_path}/{template_id}"))["row"]["template"]
+    draft = {name: template[name] for name in ("runtime", "extends", "parts")}
+    click.echo(msgspec.json.format(msgspec.json.encode(draft), indent=2).decode())
 
 
 @click.argument("template_id")
 @click.argument("file", type=_FILE)
 @click.option("--note", help="Why.")
 @click.option("--later", is_flag=True, help="Save it, and leave the version in force as it is.")
-async def _set(desk: _TemplateClient, template_id: str, file: Path, note: str | None, later: bool) -> None:
+async def _set(client: _TemplateClient, template_id: str, file: Path, note: str | None, later: bool) -> None:
     """Save a new version from a file (- for standard input): JSON as `show` prints it, or a plain text, which adds to
     what the template of the workspace's runtime says."""
     body = {**_parse_draft(_read_text(file)), "note": note, "in_force": not later}
-    saved = await desk.api.call("PUT", f"{desk.templates_path}/{template_id}", body=body)
+    saved = await client.api.call("PUT", f"{client.templates_path}/{template_id}", body=body)
     _print_warnings(saved["warnings"])
     click.echo(f"{template_id} version {saved['template']['version']} is {'saved' if later else 'in force'}")
 
 
 @click.argument("template_id")
 @click.argument("version", type=click.IntRange(min=1))
-async def _restore(desk: _TemplateClient, template_id: str, version: int) -> None:
+async def _restore(client: _TemplateClient, template_id: str, version: int) -> None:
     """Put a version in force."""
-    await desk.api.post(f"{desk.templates_path}/{template_id}/restore", {"version": version})
+    await client.api.post(f"{client.templates_path}/{template_id}/restore", {"version": version})
     click.echo(f"{template_id} version {version} is in force")
 
 
 @click.argument("file", type=_FILE)
-async def _check(desk: _TemplateClient, file: Path) -> None:
+async def _check(client: _TemplateClient, file: Path) -> None:
     """Say whether a file could be saved, and how much it would say."""
-    result = await desk.api.post(f"{desk.templates_path}/preview", {**_preview_draft(_read_text(file)), "form": "full"})
+    result = await client.api.post(
+        f"{client.templates_path}/preview", {**_preview_draft(_read_text(file)), "form": "full"}
+    )
     _print_warnings(result["warnings"])
     click.echo(f"it can be saved; with a user's message it says about {result['tokens']} tokens")
 
@@ -151,14 +155,14 @@ async def _check(desk: _TemplateClient, file: Path) -> None:
 @click.option("--kind", type=_KINDS, default="canvas_user", show_default=True)
 @click.option("--form", type=_FORMS, default="full", show_default=True)
 async def _preview(
-    desk: _TemplateClient, workspace: str, file: Path | None, template_id: str | None, kind: str, form: str
+    client: _TemplateClient, workspace: str, file: Path | None, template_id: str | None, kind: str, form: str
 ) -> None:
-    """Print what the agent of WORKSPACE (a name or an id) would be told, to the last byte."""
+    """Print the exact instructions that the agent of WORKSPACE (a name or an id) would get."""
     query: dict[str, Any] = {} if file is None else _preview_draft(_read_text(file))
     if template_id is not None:
         query["template_id"] = template_id
-    query |= {"workspace_id": await desk.find_workspace_id(workspace), "kind": kind, "form": form}
-    result = await desk.api.post(f"{desk.templates_path}/preview", query)
+    query |= {"workspace_id": await client.find_workspace_id(workspace), "kind": kind, "form": form}
+    result = await client.api.post(f"{client.templates_path}/preview", query)
     _print_warnings(result["warnings"])
     click.echo(result["text"])
     click.echo(f"({result['template']}, {result['form']}, about {result['tokens']} tokens)", err=True)
@@ -169,19 +173,19 @@ async def _preview(
 @click.option("--file", type=_FILE, help="A text, or JSON, for this workspace alone.")
 @click.option("--none", is_flag=True, help="That of its runtime again.")
 async def _assign(
-    desk: _TemplateClient, workspace: str, template_id: str | None, file: Path | None, none: bool
+    client: _TemplateClient, workspace: str, template_id: str | None, file: Path | None, none: bool
 ) -> None:
     """Choose the template of WORKSPACE (a name or an id)."""
-    path = f"/cp/admin/workspace/{await desk.find_workspace_id(workspace)}/instruction-template"
+    path = f"/cp/admin/workspace/{await client.find_workspace_id(workspace)}/instruction-template"
     if [template_id is not None, file is not None, none].count(True) != 1:
         raise CommandFailed(reason="name a TEMPLATE_ID, a --file or --none: exactly one of them")
     if none:
-        result = await desk.api.call("DELETE", path)
+        result = await client.api.call("DELETE", path)
     elif file is None:
-        result = await desk.api.post(path, {"template_id": template_id})
+        result = await client.api.post(path, {"template_id": template_id})
     else:
         draft = _preview_draft(_read_text(file))
-        result = await desk.api.post(path, {"inline_template": draft.get("inline_template") or draft["parts"]})
+        result = await client.api.post(path, {"inline_template": draft.get("inline_template") or draft["parts"]})
     _print_warnings(result["warnings"])
     click.echo(f"{workspace} is told with {result['template']['id']} version {result['template']['version']}")
 
@@ -194,7 +198,7 @@ def _read_text(file: Path) -> str:
 
 
 def _parse_draft(text: str) -> dict[str, Any]:
-    """What a file says of a template."""
+    """Parse a template: JSON, or a plain text, which becomes one line."""
     if not text.lstrip().startswith("{") or text.lstrip().startswith(("{{", "{%")):
         return {"parts": {"lines": [text.strip("\n")]}}
     try:
@@ -205,7 +209,7 @@ def _parse_draft(text: str) -> dict[str, Any]:
 
 
 def _preview_draft(text: str) -> dict[str, Any]:
-    """The same, for a preview."""
+    """Parse a template for a preview."""
     draft = _parse_draft(text)
     return {name: draft[name] for name in ("parts", "extends") if name in draft}
 

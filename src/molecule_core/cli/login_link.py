@@ -1,4 +1,4 @@
-"""`molecule login-link`: a way into the canvas, good once."""
+"""`molecule login-link`: prints a one-time link into the canvas."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ from molecule_core.common.errors import LoginLinkFailed
 @click.option("--org", help="The organisation's name, if there are several.")
 @click.option("--person", help="The person's name; the organisation's first owner if left out.")
 def command(org: str | None, person: str | None, **flags: Any) -> None:
-    """Ask the running server for a one-time login link, and print it. Whoever opens it is that person."""
+    """Ask the running server for a one-time login link, and print it. It logs in as that person."""
     settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
         raise LoginLinkFailed(
@@ -50,7 +50,7 @@ async def _request_link(url: str, token: str, org: str | None, person: str | Non
 
 
 def _find_id(found: list[dict[str, Any]], name: str | None, what: str) -> str:
-    """The id of the one with this name; of the first if no name is given."""
+    """Return the id of the item with this name, or of the first if no name is given."""
     for each in found:
         if name in (None, each["name"]):
             return str(each["id"])

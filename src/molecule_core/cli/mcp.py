@@ -1,4 +1,4 @@
-"""`molecule mcp`: an agent's process on standard input and output. Without options it begins in entry.py, sooner."""
+"""`molecule mcp`: runs an agent's MCP server on stdio. Without options entry.py starts it, which is faster."""
 
 import sys
 
@@ -11,5 +11,5 @@ from molecule_core.agent.main import main
     help="Seat an agent in its workspaces, as an MCP server on stdio. Its settings are environment variables."
 )
 def command() -> None:
-    """Runs until the host closes its end."""
+    """Run until the host closes standard input."""
     sys.exit(main())

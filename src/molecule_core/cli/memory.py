@@ -1,4 +1,4 @@
-"""`molecule memory`: what workspaces remember, over the running server's public API."""
+"""`molecule memory`: memories of workspaces, over the API of a running server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,9 +27,9 @@ def command() -> None:
 
 
 def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
-    """A verb that speaks to the running server. Its work gets a client and the workspace's path."""
+    """Return a decorator for commands that call the server. The function gets a client and the workspace's path."""
 
-    def made(work: Callable[..., Awaitable[None]]) -> click.Command:
+    def decorate(work: Callable[..., Awaitable[None]]) -> click.Command:
         @wraps(work)
         def run(workspace: str, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
             asyncio.run(_call_server(work, workspace, rest, state_dir=state_dir, database=database, port=port))
@@ -37,7 +37,7 @@ def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], cli
         run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
         return command.command(name)(state_options(run))
 
-    return made
+    return decorate
 
 
 async def _call_server(
@@ -58,7 +58,7 @@ async def _call_server(
 
 
 def _find_workspace_id(workspaces: list[dict[str, Any]], wanted: str) -> str:
-    """The id of a workspace by its id, or by a name that only one has."""
+    """Return the id of a workspace, by its id or by a name that only one has."""
     found = [str(each["id"]) for each in workspaces if wanted in (each["id"], each["name"])]
     if len(found) == 1:
         return found[0]
@@ -95,7 +95,7 @@ async def _print_memories(api: ApiClient, path: str, **query: Any) -> None:
 
 
 def _printable_text(row: dict[str, Any]) -> str:
-    """The text of an agent as one line that a terminal can show: nothing in it acts."""
+    """Return an agent's text on one line, without control characters, which a terminal could interpret."""
     return "".join(each if each.isprintable() else " " for each in row["content"])
 
 

@@ -1,4 +1,4 @@
-"""`molecule org`: an organisation as a file: what differs, make it so, write it down."""
+"""`molecule org`: an organisation as a file: plan, apply, export."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from molecule_core.client.org_plan import OrgPlan, format_path, make_plan
 from molecule_core.common.errors import MoleculeError, OrgFileFailed
 
 EXIT_DIFFERENT, EXIT_FAILED = 2, 1
-"""Exit codes: the organisation is not as the file says; it did not work. 0: it is."""
+"""Exit codes: the organisation differs from the file; the command failed. 0: no difference."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def command() -> None:
 
 
 def org_options(verb: F) -> F:
-    """Which server, which organisation; and a refusal is one line and exit code 1, since 2 says "different"."""
+    """Add the options for server and organisation. An error exits with 1, since 2 means "different"."""
 
     @wraps(verb)
     def guarded(*args: Any, **flags: Any) -> Any:
@@ -126,15 +126,15 @@ def export(org: str | None, url: str | None, **flags: Any) -> None:
     _run_with_api(write, url, flags)
 
 
-# -- parts -------------------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def _run_with_api(work: Callable[[ApiClient], Coroutine[Any, Any, T]], url: str | None, flags: dict[str, Any]) -> T:
-    """Does something with a client of the server. Raises OrgFileFailed."""
+    """Run work with a client of the server. Raises OrgFileFailed."""
     settings = load_cli_settings(**flags)
     address = server_address(url, "--url", settings)
 
-    async def connected(token: str) -> T:
+    async def call(token: str) -> T:
         async with ApiClient(address, token) as api:
             return await work(api)
 
@@ -145,7 +145,7 @@ def _run_with_api(work: Callable[[ApiClient], Coroutine[Any, Any, T]], url: str 
             "or name the right --state-dir"
         )
     try:
-        return asyncio.run(connected(token))
+        return asyncio.run(call(token))
     except ApiError as error:
         raise OrgFileFailed(reason=error) from None
     except (msgspec.DecodeError, TypeError, KeyError):
@@ -165,7 +165,7 @@ def _print_plan(plan: OrgPlan) -> None:
 
 
 def _confirm_removals(plan: OrgPlan, *, yes: bool) -> bool:
-    """Shows the plan; asks before something goes. Raises OrgFileFailed where nobody can be asked."""
+    """Print the plan and ask before a removal. Raises OrgFileFailed without a terminal."""
     _print_plan(plan)
     if not plan.removal_count or yes:
         return True
@@ -177,7 +177,7 @@ def _confirm_removals(plan: OrgPlan, *, yes: bool) -> bool:
 
 
 def _token_sink(folder: Path | None) -> Callable[[str, tuple[str, ...], str], None]:
-    """Where new tokens go: a file for each, readable for its owner alone; or, this once, the terminal."""
+    """Return a function for new tokens: it writes each to a private file, or prints it."""
 
     if folder is None:
         return lambda _id, path, token: click.echo(f"  token of {format_path(path)}, shown this once: {token}")
@@ -188,10 +188,10 @@ def _token_sink(folder: Path | None) -> Callable[[str, tuple[str, ...], str], No
     if not os.access(folder, os.W_OK):
         raise OrgFileFailed(reason=f"the folder {folder} cannot be written to")
 
-    def keep(id_: str, _path: tuple[str, ...], token: str) -> None:
+    def save_token(id_: str, _path: tuple[str, ...], token: str) -> None:
         file = folder / f"{id_}.token"
-        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as opened:
-            opened.write(token + "\n")
+        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as token_file:
+            token_file.write(token + "\n")
         click.echo(f"  its token is in {file}")
 
-    return keep
+    return save_token

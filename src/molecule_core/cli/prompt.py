@@ -1,4 +1,4 @@
-"""`molecule prompt`: what an agent's system prompt says now, what has changed, and each rebuild while it lives."""
+"""`molecule prompt`: an agent's system prompt: show it, diff it, or watch it change."""
 
 import asyncio
 import os
@@ -33,9 +33,9 @@ _JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="As JSON, fo
 
 
 class _PromptContext(NamedTuple):
-    """Whose prompt it is, where its files are, and how its server is asked."""
+    """Loader and client of a workspace's prompt, and the folder of its files."""
 
-    gatherer: PromptLoader
+    loader: PromptLoader
     api: ApiClient
     folder: Path
 
@@ -71,8 +71,8 @@ def show(home: Path | None, workspace: str | None, as_json: bool, sections: bool
         build = await _build_prompt(context, "show")
         _print_build(build, as_json, sections)
         if report:
-            await context.gatherer.upload_shared_files(read_home(folder))
-            await context.gatherer.report_prompt(build)
+            await context.loader.upload_shared_files(read_home(folder))
+            await context.loader.report_prompt(build)
 
     _run_with_context(work, folder, workspace)
 
@@ -82,11 +82,11 @@ def show(home: Path | None, workspace: str | None, as_json: bool, sections: bool
 @WORKSPACE_OPTION
 @_JSON_OPTION
 def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
-    """Print what differs between the prompt that the server was told last and the one of now."""
+    """Print what differs between the prompt that was last reported to the server and the current one."""
 
     async def work(context: _PromptContext) -> None:
-        told = await context.gatherer.reported_prompt()
-        before = [] if told is None else msgspec.convert(told, PromptView).build.sections
+        reported = await context.loader.reported_prompt()
+        before = [] if reported is None else msgspec.convert(reported, PromptView).build.sections
         changed = diff_sections(before, (await _build_prompt(context, "diff")).sections, _MAX_DIFF_LINES)
         if as_json:
             click.echo(msgspec.json.encode(changed).decode())
@@ -107,19 +107,19 @@ def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bo
     something else of themselves. Also uploads what config.yaml shares with children."""
 
     async def work(context: _PromptContext) -> None:
-        said: PromptUpdate | None = None
+        printed: PromptUpdate | None = None
 
         async def on_rebuilt(new: PromptUpdate) -> None:
-            nonlocal said
+            nonlocal printed
             build = new.prompt.build(new.trigger)
-            if new is not said:
+            if new is not printed:
                 _print_rebuild(build, new.diff, as_json)
-            said = new
+            printed = new
             if not no_report:
-                await context.gatherer.report_prompt(build)
+                await context.loader.report_prompt(build)
 
         rebuilder = PromptRebuilder(
-            context.gatherer,
+            context.loader,
             context.folder,
             on_rebuilt,
             events=context.api.events,
@@ -132,15 +132,15 @@ def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bo
     _run_with_context(work, _prompt_folder(home), workspace)
 
 
-# -- as whom, from where -----------------------------------------------------------------------------------------------
+# -- workspace and folder ----------------------------------------------------------------------------------------------
 
 
 def _prompt_folder(named: Path | None) -> Path:
     if named is not None:
         return named
-    told = environment().get("CONFIGS_DIR", "").strip()
-    if told:
-        return Path(told).expanduser()
+    configured = environment().get("CONFIGS_DIR", "").strip()
+    if configured:
+        return Path(configured).expanduser()
     return CONTAINER_FOLDER if CONTAINER_FOLDER.is_dir() and os.access(CONTAINER_FOLDER, os.R_OK) else Path.cwd()
 
 
@@ -163,7 +163,7 @@ def _run_with_context(work: Any, folder: Path, workspace: str | None) -> None:
 
 
 async def _unwrap_group(work: Coroutine[Any, Any, None]) -> None:
-    """A group of tasks with one that fails fails with that one."""
+    """Run work; if a task group fails, raise its first exception instead of the group."""
     try:
         await work
     except BaseExceptionGroup as group:
@@ -171,30 +171,30 @@ async def _unwrap_group(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _run_until_eof(work: Coroutine[Any, Any, None]) -> None:
-    """Does it until standard input ends."""
+    """Run work until standard input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(_drain(reader))
-    await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
-    ending.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    await asyncio.wait((working,))
+    work_task, eof_task = asyncio.ensure_future(work), asyncio.ensure_future(_drain(reader))
+    await asyncio.wait((work_task, eof_task), return_when=asyncio.FIRST_COMPLETED)
+    eof_task.cancel()
+    if work_task.done():
+        return work_task.result()
+    work_task.cancel()
+    await asyncio.wait((work_task,))
 
 
 async def _drain(reader: asyncio.StreamReader) -> None:
-    """Whoever writes there is not kept, however much it is."""
+    """Read and discard the input, however long it is."""
     while await reader.read(1 << 16):
         pass
 
 
 async def _build_prompt(context: _PromptContext, verb: str) -> PromptBuild:
-    inputs = await context.gatherer.load_inputs(read_home(context.folder))
+    inputs = await context.loader.load_inputs(read_home(context.folder))
     return assemble_prompt(inputs).build(BuildTrigger("command", verb))
 
 
-# -- what is said ------------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 
 
 def _print_build(build: PromptBuild, as_json: bool, sections: bool) -> None:
@@ -215,8 +215,8 @@ def _print_rebuild(build: PromptBuild, changed: list[DiffSection], as_json: bool
     for each in build.warnings:
         _print_warning(each)
     if as_json:
-        told = {"trigger": build.trigger, "hash": build.hash, "tokens": build.tokens, "diff": changed}
-        click.echo(msgspec.json.encode({**told, "warnings": build.warnings}).decode())
+        body = {"trigger": build.trigger, "hash": build.hash, "tokens": build.tokens, "diff": changed}
+        click.echo(msgspec.json.encode({**body, "warnings": build.warnings}).decode())
         return
     why = f"{build.trigger.kind} {build.trigger.detail}".strip()
     click.echo(f"{build.hash[:12]}  about {build.tokens} of {build.budget} tokens  because of: {why}")

@@ -1,4 +1,4 @@
-"""`molecule prune`: what is old and handled goes now, or it is only said what would go."""
+"""`molecule prune`: deletes old, handled messages now, or reports what would be deleted."""
 
 import asyncio
 from typing import Any

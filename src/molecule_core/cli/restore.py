@@ -1,4 +1,4 @@
-"""`molecule restore`: a copy in the place of the store."""
+"""`molecule restore`: replaces the store by a copy."""
 
 import asyncio
 from pathlib import Path
@@ -16,9 +16,10 @@ from molecule_core.store.sqlite.backup import restore_sqlite
 @click.argument("copy", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @state_options
 def command(copy: Path, **flags: Any) -> None:
-    """Put COPY in the place of the store. The server must not run; what was there is put aside, not deleted.
+    """Replace the store by COPY. The server must not run; the old store is renamed, not deleted.
 
-    A database (PostgreSQL) must be empty: make a new one. A copy of either engine goes into either."""
+    A database (PostgreSQL) must be empty: create a new one. A copy of SQLite or PostgreSQL can be restored to either.
+    """
     settings = load_cli_settings(**flags)
     clock = SystemClock()
     ids = IdGenerator(clock, SystemRandomness())
@@ -28,7 +29,7 @@ def command(copy: Path, **flags: Any) -> None:
         asyncio.run(restore_postgres(copy, settings.database, ids=ids))
         click.echo(f"restored {copy} into the database")
         return
-    aside = restore_sqlite(copy, settings.state_folder, clock=clock, ids=ids)
+    previous = restore_sqlite(copy, settings.state_folder, clock=clock, ids=ids)
     click.echo(f"restored {copy} to {settings.state_folder}")
-    if aside is not None:
-        click.echo(f"the store that was there is now {aside}")
+    if previous is not None:
+        click.echo(f"the store that was there is now {previous}")

@@ -1,4 +1,4 @@
-"""`molecule serve`: the server, for machines."""
+"""`molecule serve`: runs the server."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from molecule_core.server.listener import run
 @click.command("serve")
 @serve_options
 def command(**flags: Any) -> None:
-    """Serve until a signal comes. Ctrl-C ends cleanly; the next start goes on where this one was."""
+    """Serve until a signal comes. Ctrl-C shuts down cleanly; the next start continues from there."""
     settings = load_cli_settings(**flags)
     configure_logging(settings.log_level, settings.log_format)
     prepare_state_folder(settings)

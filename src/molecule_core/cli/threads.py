@@ -1,9 +1,7 @@
-"""`molecule threads`: the conversations of agents, and the agents that agents have begun; over the API of a running
-server.
+"""`molecule threads`: threads of agents and the agents they spawned, over the API of a running server.
 
-Where the environment names a workspace (`WORKSPACE_ID` and its fellows, as agents have them), that workspace calls;
-else the owner whose token `MOLECULE_TOKEN` holds, or the admin of this machine's server.
-"""
+Runs as the workspace in the environment (`WORKSPACE_ID` and related variables), else as the owner whose token
+`MOLECULE_TOKEN` holds, or the admin of the local server."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,14 +42,14 @@ def command() -> None:
 
 
 def _add_override_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """The flags of verbs that say what a thread is to work with."""
+    """Add the options that override a thread's settings."""
     for option in reversed(_OVERRIDE_OPTIONS):
         verb = option(verb)
     return verb
 
 
 def _collect_overrides(base: Path | None, developer: Path | None, **more: Any) -> dict[str, Any]:
-    """What was given of them."""
+    """Return the overrides that were given."""
     texts = {"base_instructions": _read_text(base), "developer": _read_text(developer)}
     return {name: value for name, value in {**texts, **more}.items() if value not in (None, "")}
 
@@ -71,7 +69,7 @@ def _thread_path(thread_id: str, verb: str = "") -> str:
     return f"/threads/{quote(thread_id, safe='')}{f'/{verb}' if verb else ''}"
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 @command.command("list")
@@ -117,8 +115,8 @@ def _print_line(item: dict[str, Any]) -> None:
 
 
 def _shorten(text: str) -> str:
-    shown = printable_line(text)
-    return shown if len(shown) <= _MAX_LINE_LENGTH else f"{shown[: _MAX_LINE_LENGTH - 1]}…"
+    line = printable_line(text)
+    return line if len(line) <= _MAX_LINE_LENGTH else f"{line[: _MAX_LINE_LENGTH - 1]}…"
 
 
 @command.command("show")
@@ -163,7 +161,7 @@ def _print_thread(item: dict[str, Any]) -> None:
 
 
 def _print_block(text: str) -> None:
-    """A longer text, line by line, none of which a terminal takes for orders."""
+    """Print a longer text line by line, without control characters, which a terminal could interpret."""
     for each in text.splitlines():
         click.echo(f"  {printable_line(each)}".rstrip())
 
@@ -213,7 +211,7 @@ def _print_tree(result: dict[str, Any]) -> None:
     click.echo(f"at work {result['live']}, in all {result['lifetime']}, tokens {result['tokens']}", err=True)
 
 
-# -- starting and going on ---------------------------------------------------------------------------------------------
+# -- starting and continuing -------------------------------------------------------------------------------------------
 
 
 @command.command("start")
@@ -226,8 +224,9 @@ def _print_tree(result: dict[str, Any]) -> None:
 @JSON_OPTION
 @client_options
 def start(text: str | None, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Start a thread, with TEXT as its first input (- reads it from standard input). Without --base it begins with the
-    prompt that its agent has told last."""
+    """Start a thread, with TEXT as its first input (- reads it from standard input).
+
+    Without --base it begins with the prompt that its agent has reported last."""
     names = ("base", "developer", "model", "effort", "nickname", "role", "key")
     # control: first-input
     body = _collect_overrides(
@@ -273,7 +272,7 @@ def _print_turn(result: dict[str, Any]) -> None:
 @JSON_OPTION
 @client_options
 def resume(thread_id: str, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Take a thread up again. What is given anew is kept as a new version, and shown."""
+    """Take a thread up again. What is given anew is kept as a new version, and line."""
     body = _collect_overrides(**{name: more.pop(name) for name in ("base", "developer", "model", "effort")})
 
     async def work(api: ApiClient, workspace_id: str) -> None:

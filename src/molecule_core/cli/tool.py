@@ -1,7 +1,6 @@
-"""`molecule tool`, and the words that are tools too: what a runtime without MCP calls from its shell.
+"""`molecule tool`, and the commands that call a tool: for runtimes without MCP, from a shell.
 
-As whom it calls is told by the environment, never by arguments, which others on the machine can read.
-"""
+The environment names the caller. Arguments never do, since others on the machine can read them."""
 
 import asyncio
 import sys
@@ -25,9 +24,9 @@ from molecule_core.common.version import VERSION
 from molecule_core.tools.registry import TOOLS, find_tool
 from molecule_core.tools.spec import BadArgumentsError, ToolError, ToolSpec
 
-# Longer than the longest poll that a tool makes, so that a silent answer is the server's doing and not ours.
+# 60 s: longer than the longest poll of a tool, so that a timeout is the server's.
 _TIMEOUT_SECONDS = 60.0
-# What was asked for properly and could not be done, unlike what was asked wrongly.
+# The call was valid but rejected, unlike exit code 2.
 _EXIT_REJECTED = 1
 WORKSPACE_OPTION = click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
 
@@ -69,7 +68,7 @@ def _decode_json(text: str | bytes) -> Any:
 
 
 def run_tool(spec: ToolSpec, arguments: Any, workspace: str | None) -> dict[str, Any]:
-    """What a tool gives; else the process ends, and says why."""
+    """Run a tool and return its result. On an error, report it and exit."""
     try:
         configuration = read_configuration(environment())
         return asyncio.run(_run_tool(spec, arguments, select_workspace(configuration, workspace)))
@@ -87,8 +86,8 @@ async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configura
         workspaces = []
         for connection in configuration.workspaces:
             api = await stack.enter_async_context(ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS))
-            speaker = RetryingRequester(api, clock=clock, randomness=randomness)
-            workspaces.append(ActingWorkspace(connection.id, connection.url, speaker))
+            requester = RetryingRequester(api, clock=clock, randomness=randomness)
+            workspaces.append(ActingWorkspace(connection.id, connection.url, requester))
         runner = ToolRunner(
             workspaces,
             clock=clock,
@@ -101,7 +100,7 @@ async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configura
         return await runner.call(spec, arguments)
 
 
-# -- the words ---------------------------------------------------------------------------------------------------------
+# -- commands that call a tool -----------------------------------------------------------------------------------------
 
 
 def _print_peers(result: dict[str, Any]) -> None:
@@ -121,8 +120,8 @@ def _print_info(result: dict[str, Any]) -> None:
 _PRINTERS: dict[str, Callable[[dict[str, Any]], None]] = {"peers": _print_peers, "info": _print_info}
 
 
-def word_command(name: str) -> click.Command:
-    """The command of a word that the registry gives to a tool."""
+def tool_command(name: str) -> click.Command:
+    """Return the command that the registry names for a tool."""
     (spec,) = (each for each in TOOLS if each.cli == name)
 
     @click.command(name, help=f"{spec.summary} (The tool {spec.name}.)")
@@ -133,13 +132,12 @@ def word_command(name: str) -> click.Command:
     return run
 
 
-# What is said is read from standard input where it is not given: texts are long, hold quotes, and stand in no list of
-# processes then.
+# These texts are read from standard input if left out: they are long, have quotes, and stay out of process lists.
 _TEXT_ARGUMENTS = {"reply": "text", "decline": "reason"}
 
 
 def reply_command(name: str) -> click.Command:
-    """The command of a word that answers the message of a handle."""
+    """Return a command that answers a message by its handle."""
     (spec,) = (each for each in TOOLS if each.cli == name)
     progress = "progress" in spec.arguments_type.__struct_fields__
 
@@ -158,7 +156,7 @@ def reply_command(name: str) -> click.Command:
 
 
 def read_standard_input() -> str:
-    """What is given there. Raises CommandFailed if it is no text."""
+    """Read standard input as text. Raises CommandFailed if it is not UTF-8."""
     try:
         return sys.stdin.buffer.read().decode().strip()
     except UnicodeDecodeError as error:

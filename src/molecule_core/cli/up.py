@@ -1,4 +1,4 @@
-"""`molecule up`: the server, for a person who wants to see it work; with a company of agents, if asked for."""
+"""`molecule up`: runs the server for a person who tries it, optionally with a demo company."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ _DEFAULTS = {"log_level": "warning", "push_instructions_enabled": True, "instruc
 )
 @serve_options
 def command(demo: bool, fresh: bool, company: Path | None, **flags: Any) -> None:
-    """Serve, and say how to connect. Ctrl-C ends cleanly; the next start goes on where this one was."""
+    """Serve, and print how to connect. Ctrl-C shuts down cleanly; the next start continues from there."""
     if not demo and (fresh or company is not None):
         raise BadSettings(reason="--fresh and --company belong to the demo; add --demo")
     settings = load_cli_settings(_DEFAULTS, **flags)
@@ -55,7 +55,7 @@ def _serve(settings: Settings) -> None:
 
 
 def _serve_with_demo(settings: Settings, file: Path | None, *, fresh: bool) -> None:
-    from molecule_core.cli._demo import plan_demo, prepare_demo, run_demo  # without the demo, none of it is loaded
+    from molecule_core.cli._demo import plan_demo, prepare_demo, run_demo  # imported only for the demo
 
     demo = plan_demo(settings, file, fresh=fresh)
     server = prepare_demo(demo, fresh=fresh)
@@ -66,7 +66,7 @@ def _serve_with_demo(settings: Settings, file: Path | None, *, fresh: bool) -> N
 
 
 async def print_summary(server: Server, folder: Path, extra_lines: list[str]) -> None:
-    """Tells a person where everything is, once the server listens; with a link into the canvas that is good once."""
+    """Print addresses, paths and a one-time link into the canvas, once the server listens."""
     login_command = f"molecule login-link --state-dir {folder} --port {server.settings.port}"
     lines = [
         f"Molecule {server.version} on {server.settings.url}",

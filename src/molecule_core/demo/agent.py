@@ -1,11 +1,8 @@
-"""One agent of the company, a process of its own: `python -m molecule_core.demo.agent`.
+"""The process of one demo agent: `python -m molecule_core.demo.agent`.
 
-Above: staff, which starts it. Below: mind, which decides; client, which speaks to the server.
-
-Its first line of standard input is its Posting as JSON, so that its token stands neither among the arguments nor in the
-environment. It says `seated` on standard output once it has its seat. When its input ends, whoever started it is gone,
-also after a kill -9, and it ends too.
-"""
+Its first line of standard input is its `SeatAssignment` as JSON, so that the token is neither in the arguments nor in
+the environment. It prints `seated` on standard output once it is registered. It ends when its input ends, which is when
+its parent process has ended, also after a kill -9."""
 
 import asyncio
 import os
@@ -31,12 +28,13 @@ from molecule_core.demo.decisions import (
     on_delegation_rejected,
 )
 from molecule_core.demo.engine_agent import LOG_FILE, EngineEndedError, run_engine_agent
-from molecule_core.demo.heartbeat import HEARTBEAT_SECONDS, HeartbeatSender, SeatLostError
+from molecule_core.demo.heartbeat import HEARTBEAT_SECONDS, HeartbeatSender, WorkspaceLostError
 from molecule_core.demo.mcp_agent import run_mcp_agent
 from molecule_core.demo.mcp_client import McpServerEndedError
 from molecule_core.demo.model import (
     AckAction,
     Action,
+    AgentAssignment,
     AnswerAction,
     AskApprovalAction,
     DelegateAction,
@@ -46,7 +44,6 @@ from molecule_core.demo.model import (
     EscalateAction,
     ReportAction,
     SayAction,
-    SeatAssignment,
     UseApprovalAction,
     WithdrawAction,
     WorkAction,
@@ -56,28 +53,28 @@ from molecule_core.demo.push_agent import PushAgent
 from molecule_core.demo.stdout_agent import BridgeEndedError, run_stdout_agent
 
 T = TypeVar("T")
-SEATED_LINE = "seated"
-# Those that live in a host give back nothing when they are killed: no person should wait long for their next life.
+READY_LINE = "seated"
+# 5 s: agents in a host release nothing when they are killed, and a person should not wait long for the restart.
 HOSTED_LEASE_SECONDS = 5
-# Longer than a team takes, since every further hand-over counts as a new attempt; what a life before has claimed is
-# given back at the start of the next.
+# 60 s: longer than a team takes, since each redelivery counts as a new attempt. Claims of a previous run are released
+# at the next start.
 _LEASE_SECONDS = 60
 _WAIT_SECONDS = 25
 _RETRY_SECONDS = 1.0
-# A page of mail is worked through before the next is asked for: a long one would make its last rows wait.
+# 20: a page is handled before the next is claimed, so the last rows of a long one would wait.
 _PAGE_SIZE = 20
 _MAX_LEFTOVERS = 500
 _MAX_ASSIGNMENT_BYTES = 1 << 20
-# HTTP's status that says: this was done before in other words, or a later hand-over of the message counts.
+# 409: the same was done before with other content, or a later delivery of the message counts.
 _DONE_BEFORE = 409
-# The refusal of too much at once which no waiting ends.
+# The one transient error that waiting does not resolve.
 _FULL_TREE = "delegation_limit"
 
 
 class DemoAgent:
-    """Keeps one seat: takes its mail, decides, acts, and says all the while that it is there."""
+    """Agent of one workspace: claims messages, decides, acts, and sends heartbeats meanwhile."""
 
-    def __init__(self, assignment: SeatAssignment, api: ApiClient, clock: Clock) -> None:
+    def __init__(self, assignment: AgentAssignment, api: ApiClient, clock: Clock) -> None:
         self._seat = assignment.seat
         self._id = assignment.workspace_id
         self._api = api
@@ -86,13 +83,13 @@ class DemoAgent:
         self._state = AgentMemory()
         self._heartbeat = HeartbeatSender(self._id, api, clock)
 
-    async def run(self, seated: Callable[[], None]) -> None:
-        """Takes the seat and keeps it; `seated` is called in between. Ends only by raising SeatGone."""
-        told = {"id": self._id, "agent_card": build_agent_card(self._seat), "delivery_mode": "poll"}
-        await self._call_as_owner(lambda: self._api.post("/registry/register", told))
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Register, call `on_ready`, then handle messages for ever. Ends only by raising SeatLostError."""
+        body = {"id": self._id, "agent_card": build_agent_card(self._seat), "delivery_mode": "poll"}
+        await self._call_as_owner(lambda: self._api.post("/registry/register", body))
         self._parent_id = (await self._call_as_owner(lambda: self._api.get(f"/workspaces/{self._id}")))["parent_id"]
         await self._call_as_owner(self._release_leftovers)
-        seated()
+        on_ready()
         heartbeat_task = asyncio.create_task(self._heartbeat.send_heartbeats())
         try:
             while True:
@@ -102,10 +99,10 @@ class DemoAgent:
             heartbeat_task.cancel()
             await asyncio.wait((heartbeat_task,))
 
-    # -- mail ----------------------------------------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------------------------------------
 
     async def _release_leftovers(self) -> None:
-        """What a life before has claimed and not handled need not wait for the end of its lease."""
+        """Release the claims of a previous run, so that they need not wait for the end of their lease."""
         rows = await self._api.get(f"/workspaces/{self._id}/activity", waiting="true", limit=_MAX_LEFTOVERS)
         claims = [{"activity_id": row["id"], "attempt": row["attempt"]} for row in rows if row.get("attempt")]
         if claims:
@@ -148,11 +145,11 @@ class DemoAgent:
             case AskApprovalAction():
                 await self._apply_reaction(await self._ask_approval(action))
             case EscalateAction():
-                told = {"decision": "escalate", "note": action.note, "revision": action.approval.revision}
-                await self._call_once(lambda: self._post_approval(action.approval, "decide", told))
+                body = {"decision": "escalate", "note": action.note, "revision": action.approval.revision}
+                await self._call_once(lambda: self._post_approval(action.approval, "decide", body))
             case UseApprovalAction():
-                exactly = {"action_hash": action.approval.action_hash}
-                await self._call_once(lambda: self._post_approval(action.approval, "use", exactly))
+                body = {"action_hash": action.approval.action_hash}
+                await self._call_once(lambda: self._post_approval(action.approval, "use", body))
             case WithdrawAction():
                 await self._call_once(lambda: self._post_approval(action.approval, "withdraw", {"note": action.note}))
             case AckAction():
@@ -161,18 +158,20 @@ class DemoAgent:
 
     async def _notify_user(self, action: SayAction) -> Any:
         headers = {"idempotency-key": action.key}
-        told = {"message": action.text, "in_reply_to": action.answers, "progress": action.progress}
-        return await self._api.call("POST", f"/workspaces/{self._id}/notify", body=told, headers=headers)
+        body = {"message": action.text, "in_reply_to": action.answers, "progress": action.progress}
+        return await self._api.call("POST", f"/workspaces/{self._id}/notify", body=body, headers=headers)
 
     async def _answer_peer(self, action: AnswerAction) -> Any:
-        """By the handle of the message; one that has none is named, and the answer is a message."""
-        asked = action.message
-        if asked.handle:
-            return await self._api.post(f"/workspaces/{self._id}/reply", {"handle": asked.handle, "text": action.text})
-        return await self._api.post(f"/workspaces/{asked.sender}/a2a", _envelope(asked, action.text))
+        """Answer by the reply handle, or with a new message if the message has none."""
+        message = action.message
+        if message.handle:
+            return await self._api.post(
+                f"/workspaces/{self._id}/reply", {"handle": message.handle, "text": action.text}
+            )
+        return await self._api.post(f"/workspaces/{message.sender}/a2a", _envelope(message, action.text))
 
     async def _delegate(self, action: DelegateAction) -> Reaction:
-        """What the agent does once it is begun, or was refused."""
+        """Delegate a task; return the reaction to its start or its rejection."""
         task = {"target_id": action.to, "task": action.text, "in_reply_to": action.about}
         headers = {"idempotency-key": action.key}
         path = f"/workspaces/{self._id}/delegate"
@@ -182,40 +181,40 @@ class DemoAgent:
             return on_delegation_rejected(self._seat, self._state, action, f"{error.problem.get('error', error)}")
         return on_delegated(self._seat, self._state, action, receipt["delegation_id"])
 
-    async def _ask_approval(self, asked: AskApprovalAction) -> Reaction:
-        """What the agent does once it knows how its approval stands, or that it cannot ask for one."""
-        body = {"action": asked.action, "reason": asked.reason, "details": {"task": asked.task}}
-        headers = {"idempotency-key": asked.key}
+    async def _ask_approval(self, action: AskApprovalAction) -> Reaction:
+        """Ask for an approval; return the reaction to its status or to the rejection."""
+        body = {"action": action.action, "reason": action.reason, "details": {"task": action.task}}
+        headers = {"idempotency-key": action.key}
         path = f"/workspaces/{self._id}/approvals"
         try:
             item = await self._call_until_answered(lambda: self._api.call("POST", path, body=body, headers=headers))
         except ApiError as error:
-            return on_approval_rejected(self._state, asked, f"{error.problem.get('error', error)}")
+            return on_approval_rejected(self._state, action, f"{error.problem.get('error', error)}")
         approval = parse_approval(item)
         if approval is None:
-            return on_approval_rejected(self._state, asked, "the server's answer is not understood")
-        return on_approval(self._seat, self._state, asked, approval)
+            return on_approval_rejected(self._state, action, "the server's answer is not understood")
+        return on_approval(self._seat, self._state, action, approval)
 
     async def _post_approval(self, approval: DemoApproval, verb: str, body: dict[str, Any]) -> Any:
         return await self._api.post(f"/workspaces/{self._id}/approvals/{approval.id}/{verb}", body)
 
     async def _report_progress(self, report: ReportAction) -> None:
-        """Said once: the next report makes up for one that is lost."""
-        told = {"current_step": report.step, "percent": report.percent}
+        """Report progress without retrying: the next report makes up for a lost one."""
+        body = {"current_step": report.step, "percent": report.percent}
         with suppress(NoAnswerError, ApiError):
-            await self._api.post(f"/delegations/{report.delegation_id}/status", told)
+            await self._api.post(f"/delegations/{report.delegation_id}/status", body)
 
-    # -- the server may be away, busy, or refuse -----------------------------------------------------------------------
+    # -- retries -------------------------------------------------------------------------------------------------------
 
     async def _call_as_owner(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the server answers about one's own seat. Raises SeatGone if it refuses."""
+        """Call the API about the agent's own workspace. Raises SeatLostError if the server rejects the call."""
         try:
             return await self._call_until_answered(call)
         except ApiError as error:
-            raise SeatLostError(str(error)) from error
+            raise WorkspaceLostError(str(error)) from error
 
     async def _call_once(self, call: Callable[[], Awaitable[Any]]) -> None:
-        """Does something that may turn out to be done before, or impossible: a peer may have been removed."""
+        """Call the API; report an error unless the same was done before. A peer may have been removed."""
         try:
             await self._call_until_answered(call)
         except ApiError as error:
@@ -223,7 +222,7 @@ class DemoAgent:
                 sys.stderr.write(f"{self._seat.name}: {error}\n")
 
     async def _call_until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Asks until the server is there and has time. Raises ApiError for what it will refuse again."""
+        """Retry until the server answers. Raises ApiError for permanent errors."""
         while True:
             try:
                 return await call()
@@ -235,13 +234,13 @@ class DemoAgent:
             await self._clock.wait(_never_done(), _RETRY_SECONDS)
 
 
-def _envelope(asked: DemoMessage, text: str) -> dict[str, Any]:
-    key = f"answer-{asked.id}"
+def _envelope(request: DemoMessage, text: str) -> dict[str, Any]:
+    key = f"answer-{request.id}"
     message = {
         "role": "agent",
         "messageId": key,
         "parts": [{"kind": "text", "text": text}],
-        "metadata": {"intent": "inform", "in_reply_to": asked.id},
+        "metadata": {"intent": "inform", "in_reply_to": request.id},
     }
     return {"jsonrpc": "2.0", "id": key, "method": "message/send", "params": {"message": message}}
 
@@ -250,7 +249,7 @@ def _never_done() -> "asyncio.Future[None]":
     return asyncio.get_running_loop().create_future()
 
 
-# -- the process -------------------------------------------------------------------------------------------------------
+# -- process -----------------------------------------------------------------------------------------------------------
 
 
 async def _standard_input() -> asyncio.StreamReader:
@@ -260,14 +259,14 @@ async def _standard_input() -> asyncio.StreamReader:
     return reader
 
 
-def _announce_seated() -> None:
-    os.write(sys.stdout.fileno(), f"{SEATED_LINE}\n".encode())
+def _announce_ready() -> None:
+    os.write(sys.stdout.fileno(), f"{READY_LINE}\n".encode())
 
 
-async def _run_until_eof(assignment: SeatAssignment, lifeline: asyncio.StreamReader) -> None:
-    """Keeps the seat until the input ends. Raises SeatGone."""
+async def _run_until_eof(assignment: AgentAssignment, stdin: asyncio.StreamReader) -> None:
+    """Run the agent until the input ends. Raises SeatLostError."""
     agent_task = asyncio.create_task(_run_agent(assignment))
-    eof_task = asyncio.create_task(lifeline.read())
+    eof_task = asyncio.create_task(stdin.read())
     await asyncio.wait((agent_task, eof_task), return_when=asyncio.FIRST_COMPLETED)
     if agent_task.done():
         agent_task.result()
@@ -275,47 +274,47 @@ async def _run_until_eof(assignment: SeatAssignment, lifeline: asyncio.StreamRea
     await asyncio.wait((agent_task,))
 
 
-async def _run_agent(assignment: SeatAssignment) -> None:
-    """Keeps the seat in the way of its agent. Raises SeatGone."""
+async def _run_agent(assignment: AgentAssignment) -> None:
+    """Run the agent in the way of its host. Raises SeatLostError."""
     clock = SystemClock()
     if assignment.seat.host == "mcp":
         try:
-            await run_mcp_agent(assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
+            await run_mcp_agent(assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
         except McpServerEndedError:
-            raise SeatLostError("`molecule mcp` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule mcp` has ended; what it says stands above") from None
     if assignment.seat.host == "stdout":
         try:
             await run_stdout_agent(
-                assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
+                assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except BridgeEndedError:
-            raise SeatLostError("`molecule bridge` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule bridge` has ended; what it says stands above") from None
     if assignment.seat.host == "agent":
         try:
             await run_engine_agent(
-                assignment, clock, _announce_seated, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
+                assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except EngineEndedError:
             log = Path(assignment.folder) / LOG_FILE
-            raise SeatLostError(f"`molecule agent run` has ended; what it says stands in {log}") from None
+            raise WorkspaceLostError(f"`molecule agent run` has ended; what it says stands in {log}") from None
     async with ApiClient(assignment.url, assignment.token) as api:
         agent = (
             PushAgent(assignment, api, clock) if assignment.seat.host == "push" else DemoAgent(assignment, api, clock)
         )
         async with watch_prompt(assignment):
-            await agent.run(_announce_seated)
+            await agent.run(_announce_ready)
 
 
 async def main() -> str | None:
-    """One life of one agent. Returns why it ended, if that was not asked for."""
-    lifeline = await _standard_input()
-    told = await lifeline.readline()
-    if not told:
-        return None  # whoever started it was gone before it could say anything
-    assignment = msgspec.json.decode(told, type=SeatAssignment)
+    """Run one agent. Return why it ended, or None if it was asked to."""
+    stdin = await _standard_input()
+    line = await stdin.readline()
+    if not line:
+        return None  # the parent process ended before it wrote the assignment
+    assignment = msgspec.json.decode(line, type=AgentAssignment)
     try:
-        await _run_until_eof(assignment, lifeline)
-    except SeatLostError as error:
+        await _run_until_eof(assignment, stdin)
+    except WorkspaceLostError as error:
         return f"{assignment.seat.name} has lost its seat: {error}"
     return None
 

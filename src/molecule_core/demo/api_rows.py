@@ -1,9 +1,9 @@
-"""Rows of the public API as an agent of the company understands them. Pure; anything may stand in them."""
+"""Parses rows of the public API for the demo agents. Pure; rows can have any content."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSeat, DemoSkill, Estimate
+from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSkill, DemoWorkspace, Estimate
 from molecule_core.demo.text_analysis import ANY_NUMBER, significant_stems
 
 _USER_KIND, _PEER_KIND, _DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND = (
@@ -19,8 +19,10 @@ _MAX_TAGS = 50
 
 
 def parse_message_row(row: dict[str, Any]) -> DemoMessage:
-    """A row of one's inbox. What is no message of a person or a peer wants no answer; neither does what a peer says in
-    reply to something, or two agents could answer each other for ever."""
+    """Parse a row of the inbox.
+
+    Only messages of persons and peers want an answer. A peer's reply wants none, or two agents could answer each other
+    for ever."""
     return _build_message(
         row.get("request_body"),
         id=row["id"],
@@ -33,7 +35,7 @@ def parse_message_row(row: dict[str, Any]) -> DemoMessage:
 
 
 def parse_pushed_message(body: Any, *, id: str, attempt: int) -> DemoMessage:
-    """A message as it is pushed, where its body is all that there is; `id`, `attempt`: what stands beside it."""
+    """Parse a pushed message, which has only its body; `id` and `attempt` come from the headers."""
     metadata = _as_object(_as_object(_params(body).get("message")).get("metadata"))
     kind, intent = metadata.get("kind"), metadata.get("intent")
     return _build_message(body, id=id, attempt=attempt, sender=None, kind=kind, intent=intent, handle=None)
@@ -67,7 +69,7 @@ def _build_message(
 
 
 def parse_approval(value: Any) -> DemoApproval | None:
-    """An approval, as the server shows it or a message tells of it."""
+    """Parse an approval from the API or from the metadata of a message."""
     item = _as_object(value)
     id_, status, revision, hashed = (item.get(name) for name in ("approval_id", "status", "revision", "action_hash"))
     if not (isinstance(id_, str) and isinstance(status, str) and isinstance(revision, int) and isinstance(hashed, str)):
@@ -89,7 +91,7 @@ def _params(body: Any) -> dict[str, Any]:
 
 
 def parse_peer_row(row: dict[str, Any], own_id: str, parent_id: str | None) -> DemoPeer:
-    """A row of one's peers."""
+    """Parse a row of the peer list."""
     card = _as_object(row["agent_card"])
     skills = card.get("skills")
     texts = [row["name"], row["role"] or "", *_iter_strings(card.get("description")), *_iter_strings(skills)]
@@ -102,8 +104,8 @@ def parse_peer_row(row: dict[str, Any], own_id: str, parent_id: str | None) -> D
     )
 
 
-def build_agent_card(seat: DemoSeat) -> dict[str, Any]:
-    """What the agent of a seat says of itself; the words it knows about are its tags."""
+def build_agent_card(seat: DemoWorkspace) -> dict[str, Any]:
+    """Return the agent card of a workspace, with the words that its skills know as tags."""
     skills: list[dict[str, Any]] = [{"id": seat.behaviour, "name": seat.behaviour.capitalize(), "tags": []}]
     for number, skill in enumerate(seat.craft, start=1):
         skills.append({"id": f"craft-{number}", "name": skill.title, "tags": _skill_tags(skill)})
@@ -124,7 +126,7 @@ def _as_object(value: Any) -> dict[str, Any]:
 
 
 def _iter_strings(value: Any) -> Iterator[str]:
-    """All text in a JSON value, but not the names of its members."""
+    """Yield all texts in a JSON value, without member names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):

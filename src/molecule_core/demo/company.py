@@ -1,4 +1,4 @@
-"""The org file of a company: read, checked, and laid out as seats with their paths. Above: cli, seats. Below: model."""
+"""Reads and checks the org file of a company and lists its workspaces with their paths."""
 
 import re
 import tomllib
@@ -13,52 +13,52 @@ from msgspec import Struct
 from molecule_core.common.errors import BadSettings, MoleculeError
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import validate_line, validate_name
-from molecule_core.demo.model import Checks, DemoSeat, DemoSkill, Plan
+from molecule_core.demo.model import Checks, DemoSkill, DemoWorkspace, Plan
 from molecule_core.demo.text_analysis import ANY_NUMBER, split_words
 
-# Each seat is a process of some 30 MB: a demo should fit on a small machine.
-MAX_SEATS = 50
+# 50: each workspace is a process of about 30 MB, and a demo should fit on a small machine.
+MAX_COMPANY_WORKSPACES = 50
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _PLACEHOLDERS = ("{thing}", "{things}")
 _GUIDE = "docs/demo.md shows what such a file may hold"
 
-SeatPath = tuple[str, ...]
-"""The names from the root of the tree down to a seat."""
+WorkspacePath = tuple[str, ...]
+"""Names from the root of the tree down to a workspace."""
 
 
 class Company(Struct, frozen=True, forbid_unknown_fields=True):
-    """A company as its file tells it: a name, and the seats at the top of its tree."""
+    """A company as defined by its org file: a name and the root workspaces."""
 
     name: str
-    seat: tuple[DemoSeat, ...]
+    seat: tuple[DemoWorkspace, ...]
 
 
-class PlacedSeat(NamedTuple):
-    """A seat and where it stands in the tree."""
+class PlacedWorkspace(NamedTuple):
+    """A workspace definition and its path in the tree."""
 
-    path: SeatPath
-    seat: DemoSeat
-
-
-def list_seats(company: Company) -> list[PlacedSeat]:
-    """All seats, those above before those below."""
-    return list(_iter_seats((), company.seat))
+    path: WorkspacePath
+    seat: DemoWorkspace
 
 
-def _iter_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...]) -> Iterator[PlacedSeat]:
+def list_company_workspaces(company: Company) -> list[PlacedWorkspace]:
+    """Return all workspaces, parents before children."""
+    return list(_iter_workspaces((), company.seat))
+
+
+def _iter_workspaces(parent_path: WorkspacePath, seats: tuple[DemoWorkspace, ...]) -> Iterator[PlacedWorkspace]:
     for seat in seats:
         path = (*parent_path, seat.name)
-        yield PlacedSeat(path, seat)
-        yield from _iter_seats(path, seat.seat)
+        yield PlacedWorkspace(path, seat)
+        yield from _iter_workspaces(path, seat.seat)
 
 
 def packaged_company() -> Company:
-    """The company that comes with Molecule."""
+    """Return the company that comes with Molecule."""
     return _parse_company("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
 
 
 def read_company(file: Path) -> Company:
-    """The company of a file. Raises BadSettings, which names the file, what is wrong, and what to do."""
+    """Read the company of a file. Raises BadSettings with the file, the error and what to do."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -66,32 +66,36 @@ def read_company(file: Path) -> Company:
     return _parse_company(str(file), content)
 
 
-def _parse_company(where: str, content: bytes) -> Company:
+def _parse_company(source: str, content: bytes) -> Company:
     try:
         return _check_company(msgspec.convert(tomllib.loads(content.decode()), Company))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(reason=f"the company file {where} is not TOML: {error}") from None
+        raise BadSettings(reason=f"the company file {source} is not TOML: {error}") from None
     except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
-        raise BadSettings(reason=f"the company file {where} cannot be used: {error}; {_GUIDE}") from None
+        raise BadSettings(reason=f"the company file {source} cannot be used: {error}; {_GUIDE}") from None
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def _check_company(company: Company) -> Company:
-    """The company with clean names. Raises MoleculeError, msgspec.ValidationError."""
+    """Return the company with clean names. Raises MoleculeError, msgspec.ValidationError."""
     limits = Limits()
-    clean = Company(validate_name(company.name, limits.name_length), _clean_seats((), company.seat, limits))
-    found = list_seats(clean)
+    clean = Company(validate_name(company.name, limits.name_length), _clean_workspaces((), company.seat, limits))
+    found = list_company_workspaces(clean)
     if not found:
         raise msgspec.ValidationError("it has no seat; give it one with [[seat]]")
-    if len(found) > MAX_SEATS:
-        raise msgspec.ValidationError(f"it has {len(found)} seats, and each is a process; at most {MAX_SEATS} start")
+    if len(found) > MAX_COMPANY_WORKSPACES:
+        raise msgspec.ValidationError(
+            f"it has {len(found)} seats, and each is a process; at most {MAX_COMPANY_WORKSPACES} start"
+        )
     return clean
 
 
-def _clean_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...], limits: Limits) -> tuple[DemoSeat, ...]:
-    clean = tuple(_clean_seat(parent_path, seat, limits) for seat in seats)
+def _clean_workspaces(
+    parent_path: WorkspacePath, seats: tuple[DemoWorkspace, ...], limits: Limits
+) -> tuple[DemoWorkspace, ...]:
+    clean = tuple(_clean_workspace(parent_path, seat, limits) for seat in seats)
     names = [seat.name for seat in clean]
     for name in names:
         if names.count(name) > 1:
@@ -99,18 +103,18 @@ def _clean_seats(parent_path: SeatPath, seats: tuple[DemoSeat, ...], limits: Lim
     return clean
 
 
-def _clean_seat(parent_path: SeatPath, seat: DemoSeat, limits: Limits) -> DemoSeat:
+def _clean_workspace(parent_path: WorkspacePath, seat: DemoWorkspace, limits: Limits) -> DemoWorkspace:
     name = validate_name(seat.name, limits.name_length)
     path = (*parent_path, name)
     if len(path) > limits.tree_depth:
         raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
     role = validate_line(seat.role, limits.short_text_length, f"the role of {name!r}")
-    if fault := _seat_fault(seat) or _host_fault(seat) or next(filter(None, map(_skill_fault, seat.craft)), ""):
-        raise msgspec.ValidationError(f"the seat {' / '.join(path)} {fault}")
-    return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_seats(path, seat.seat, limits))
+    if error := _behaviour_error(seat) or _host_error(seat) or next(filter(None, map(_skill_error, seat.craft)), ""):
+        raise msgspec.ValidationError(f"the seat {' / '.join(path)} {error}")
+    return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_workspaces(path, seat.seat, limits))
 
 
-def _seat_fault(seat: DemoSeat) -> str:
+def _behaviour_error(seat: DemoWorkspace) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
     if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
@@ -124,7 +128,7 @@ def _seat_fault(seat: DemoSeat) -> str:
     return ""
 
 
-def _host_fault(seat: DemoSeat) -> str:
+def _host_error(seat: DemoWorkspace) -> str:
     if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
         return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
     if seat.prompt and seat.host in ("mcp", "stdout"):
@@ -135,7 +139,7 @@ def _host_fault(seat: DemoSeat) -> str:
     return f"asks before {wordless[0]!r}, which is no word" if wordless else ""
 
 
-def _skill_fault(skill: DemoSkill) -> str:
+def _skill_error(skill: DemoSkill) -> str:
     if isinstance(skill, Checks):
         for item in skill.items:
             if bool(item.when) == bool(item.unless):

@@ -1,11 +1,8 @@
-"""What an agent of the company decides: `react` takes what it knows and what it hears, and says what to do. Pure.
-
-Above: agent. Below: saying, crafts.
+"""Decides what a demo agent does. `decide` maps its memory and a message to actions. Pure.
 
 Nothing is remembered outside the inbox: a request is acknowledged only when it is answered, and the results that it
-waits for only after it. Whatever is not acknowledged is handed out again to the next agent in this seat; all that is
-sent has a key made from the request's id, so that repeating it has no effect.
-"""
+waits for only after it. Unacknowledged messages are delivered again to the next run of the agent; everything sent has a
+key made from the request's id, so that repeating it has no effect."""
 
 from collections.abc import Sequence
 
@@ -22,7 +19,7 @@ from molecule_core.demo.model import (
     DemoApproval,
     DemoMessage,
     DemoPeer,
-    DemoSeat,
+    DemoWorkspace,
     EscalateAction,
     ReportAction,
     SayAction,
@@ -37,7 +34,7 @@ _WHOLE = 100
 
 
 class OpenRequest(Struct, frozen=True):
-    """A request that waits for those who were given it; `results` by the id of the peer."""
+    """A request that waits for the results of delegates; `results` by the id of the peer."""
 
     request: DemoMessage
     delegates: tuple[DemoPeer, ...]
@@ -45,21 +42,23 @@ class OpenRequest(Struct, frozen=True):
 
     @property
     def missing(self) -> list[DemoPeer]:
-        """Who has not come back with a result."""
+        """Return the delegates without a result."""
         return [peer for peer in self.delegates if peer.id not in self.results]
 
 
 class PendingApproval(Struct, frozen=True):
-    """A request that must not be worked on before an approval; None until the server has said which it is."""
+    """A request that must wait for an approval; `approval` is None until the server has returned it."""
 
     request: DemoMessage
     approval: DemoApproval | None = None
 
 
 class AgentMemory(Struct, frozen=True):
-    """What an agent has in mind: open cases by the id of their request; for each delegation under way the keys of all
-    that wait for it, since the same work that is wanted twice at a time is one delegation; results that nobody waits
-    for yet; and what needs leave, by the id of its request."""
+    """The memory of an agent.
+
+    `open_requests` by the id of the request. `waiting_keys`: for each delegation the keys that wait for it, since
+    identical work requested twice is one delegation. `held_results`: results that no request waits for yet.
+    `pending_approvals` by the id of the request."""
 
     open_requests: dict[str, OpenRequest] = {}
     waiting_keys: dict[str, tuple[str, ...]] = {}
@@ -68,14 +67,14 @@ class AgentMemory(Struct, frozen=True):
 
 
 class Reaction(Struct, frozen=True):
-    """What an agent has in mind now, and what it does, in this order."""
+    """The new memory of an agent, and the actions to take in this order."""
 
     state: AgentMemory
     actions: tuple[Action, ...]
 
 
-def decide(seat: DemoSeat, state: AgentMemory, message: DemoMessage, peers: Sequence[DemoPeer] = ()) -> Reaction:
-    """What an agent does about a message. `peers` are needed for a request."""
+def decide(seat: DemoWorkspace, state: AgentMemory, message: DemoMessage, peers: Sequence[DemoPeer] = ()) -> Reaction:
+    """Return the reaction to a message. `peers` are needed for a request."""
     if message.approval is not None:
         return _handle_approval(seat, state, message, message.approval)
     if message.is_result:
@@ -85,22 +84,22 @@ def decide(seat: DemoSeat, state: AgentMemory, message: DemoMessage, peers: Sequ
     return _handle_note(state, message)
 
 
-def on_delegated(seat: DemoSeat, state: AgentMemory, action: DelegateAction, delegation_id: str) -> Reaction:
-    """What an agent does when it knows which delegation it has begun, or had begun in its life before."""
+def on_delegated(seat: DemoWorkspace, state: AgentMemory, action: DelegateAction, delegation_id: str) -> Reaction:
+    """Return the reaction to a delegation that was begun, now or in a previous run."""
     keys = tuple(dict.fromkeys((*state.waiting_keys.get(delegation_id, ()), action.key)))
     known = replace(state, waiting_keys={**state.waiting_keys, delegation_id: keys})
     early = next((each for each in state.held_results.values() if each.delegation_id == delegation_id), None)
     return Reaction(known, ()) if early is None else _handle_result(seat, known, early)
 
 
-def on_delegation_rejected(seat: DemoSeat, state: AgentMemory, action: DelegateAction, reason: str) -> Reaction:
-    """What an agent does when the server does not let it delegate."""
+def on_delegation_rejected(seat: DemoWorkspace, state: AgentMemory, action: DelegateAction, reason: str) -> Reaction:
+    """Return the reaction to a rejected delegation."""
     result = DemoMessage(id="", attempt=0, text=reason, sender=action.to, is_result=True, is_failed=True)
     return _apply_result(seat, state, result, {action.key})
 
 
 def current_tasks(state: AgentMemory) -> list[str]:
-    """What an agent is busy with, the newest last, as others may see it."""
+    """Return what an agent is waiting for, the newest last, as shown to others."""
     waiting = [
         replies.waiting_text(open_request.request, replies.waiting_for_text(_peer_names(open_request.missing)))
         for open_request in state.open_requests.values()
@@ -112,14 +111,16 @@ def current_tasks(state: AgentMemory) -> list[str]:
 
 
 def delegation_key(request: DemoMessage, peer: DemoPeer) -> str:
-    """The key under which a request is delegated to a peer."""
+    """Return the idempotency key under which a request is delegated to a peer."""
     return f"ask-{request.id}-{peer.id}"
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
-def _handle_request(seat: DemoSeat, state: AgentMemory, request: DemoMessage, peers: Sequence[DemoPeer]) -> Reaction:
+def _handle_request(
+    seat: DemoWorkspace, state: AgentMemory, request: DemoMessage, peers: Sequence[DemoPeer]
+) -> Reaction:
     if replies.approval_subject(seat, request):
         return _request_approval(seat, state, request)
     known = state.open_requests.get(request.id)
@@ -127,20 +128,22 @@ def _handle_request(seat: DemoSeat, state: AgentMemory, request: DemoMessage, pe
         return Reaction(
             replace(state, open_requests={**state.open_requests, request.id: replace(known, request=request)}), ()
         )
-    asked = _choose_delegates(seat, request, peers)
-    told = SayAction(replies.begun_text(asked), f"begun-{request.id}", request.id, progress=True)
-    notices = [told] if asked and request.sender is None else []
-    delegations = [DelegateAction(peer.id, request.text, delegation_key(request, peer), request.id) for peer in asked]
-    open_request = OpenRequest(request, asked)
+    delegates = _choose_delegates(seat, request, peers)
+    notice = SayAction(replies.begun_text(delegates), f"begun-{request.id}", request.id, progress=True)
+    notices = [notice] if delegates and request.sender is None else []
+    delegations = [
+        DelegateAction(peer.id, request.text, delegation_key(request, peer), request.id) for peer in delegates
+    ]
+    open_request = OpenRequest(request, delegates)
     return _continue_request(
         seat, state, open_request, (*notices, *delegations, *_progress_actions(seat, open_request))
     )
 
 
-def _choose_delegates(seat: DemoSeat, request: DemoMessage, peers: Sequence[DemoPeer]) -> tuple[DemoPeer, ...]:
-    """A lead asks everybody below; a desk the one who fits best; a specialist nobody. Nobody is asked without skills.
+def _choose_delegates(seat: DemoWorkspace, request: DemoMessage, peers: Sequence[DemoPeer]) -> tuple[DemoPeer, ...]:
+    """Return the peers to delegate to: a lead all below, a desk the best match, a specialist none.
 
-    What a peer asks only goes down the tree: so no question can go round in a circle."""
+    Peers without skills get nothing. A peer's request only goes down the tree, so no question can circle."""
     able = [peer for peer in peers if peer.has_skills and peer.id != request.sender]
     if seat.behaviour == "lead":
         return tuple(peer for peer in able if peer.place == "below")
@@ -151,16 +154,16 @@ def _choose_delegates(seat: DemoSeat, request: DemoMessage, peers: Sequence[Demo
 
 
 def _best_match(peers: list[DemoPeer], text: str) -> tuple[DemoPeer, ...]:
-    """The peer who shares most words with a text, if there is one who shares any."""
+    """Return the peer that shares most words with a text, if any."""
     stems = significant_stems(text)
     best = max(peers, key=lambda peer: len(peer.stems & stems), default=None)
     return (best,) if best is not None and best.stems & stems else ()
 
 
 def _continue_request(
-    seat: DemoSeat, state: AgentMemory, open_request: OpenRequest, actions: tuple[Action, ...]
+    seat: DemoWorkspace, state: AgentMemory, open_request: OpenRequest, actions: tuple[Action, ...]
 ) -> Reaction:
-    """Waits on, or, once nobody is missing, answers."""
+    """Wait on, or answer once no result is missing."""
     if open_request.missing:
         return Reaction(
             replace(state, open_requests={**state.open_requests, open_request.request.id: open_request}), actions
@@ -170,22 +173,26 @@ def _continue_request(
 
 
 def _without_request(state: AgentMemory, request_id: str) -> AgentMemory:
-    """Nothing is waited for any more on behalf of a request."""
+    """Return the memory without a request and what it waits for."""
     open_requests = {key: open_request for key, open_request in state.open_requests.items() if key != request_id}
     wanted = {
         delegation_key(open_request.request, peer)
         for open_request in open_requests.values()
         for peer in open_request.delegates
     }
-    left = {each: tuple(key for key in keys if key in wanted) for each, keys in state.waiting_keys.items()}
-    return replace(state, open_requests=open_requests, waiting_keys={each: keys for each, keys in left.items() if keys})
+    waiting = {each: tuple(key for key in keys if key in wanted) for each, keys in state.waiting_keys.items()}
+    return replace(
+        state, open_requests=open_requests, waiting_keys={each: keys for each, keys in waiting.items() if keys}
+    )
 
 
-def _answer_actions(seat: DemoSeat, open_request: OpenRequest, left: AgentMemory, allowed: str = "") -> list[Action]:
-    """The answer; `allowed`: what stands above it.
+def _answer_actions(
+    seat: DemoWorkspace, open_request: OpenRequest, left: AgentMemory, allowed: str = ""
+) -> list[Action]:
+    """Return the actions that answer a request; `allowed`: text to put before the answer.
 
-    The request is acknowledged before the results: a request that comes again without them would wait for ever, while a
-    result without its request only has to be put away. So one that another request waits for stays, too."""
+    The request is acknowledged before the results: a redelivered request without them would wait for ever, while a
+    redelivered result without its request is only acknowledged. A result that another request waits for stays."""
     results = [(peer.name, open_request.results[peer.id]) for peer in open_request.delegates]
     text = allowed + replies.answer_text(seat, open_request.request, results)
     return [
@@ -200,17 +207,17 @@ def _answer_actions(seat: DemoSeat, open_request: OpenRequest, left: AgentMemory
     ]
 
 
-def _work_actions(seat: DemoSeat, request: DemoMessage) -> list[Action]:
-    """The time that an agent takes. One that reports tells of each step as it begins it."""
+def _work_actions(seat: DemoWorkspace, request: DemoMessage) -> list[Action]:
+    """Return the actions that take the agent's time, with a progress report for each step if it reports."""
     task = quote_start(request.text)
     if not (seat.progress and request.is_delegated) or seat.behaviour != "specialist":
         return [WorkAction(seat.seconds, task)]
     steps = replies.work_steps(seat)
-    told: list[Action] = []
+    actions: list[Action] = []
     for number, step in enumerate(steps):
-        told.append(ReportAction(request.delegation_id, step, _WHOLE * number // len(steps)))
-        told.append(WorkAction(seat.seconds / len(steps), f"{task}: {step}"))
-    return told
+        actions.append(ReportAction(request.delegation_id, step, _WHOLE * number // len(steps)))
+        actions.append(WorkAction(seat.seconds / len(steps), f"{task}: {step}"))
+    return actions
 
 
 def _reply_action(request: DemoMessage, text: str) -> Action:
@@ -219,11 +226,13 @@ def _reply_action(request: DemoMessage, text: str) -> Action:
     )
 
 
-# -- leave -------------------------------------------------------------------------------------------------------------
+# -- approvals ---------------------------------------------------------------------------------------------------------
 
 
-def _request_approval(seat: DemoSeat, state: AgentMemory, request: DemoMessage) -> Reaction:
-    """Also a request that comes again asks again, and is told how it stands: the decision may have come before it."""
+def _request_approval(seat: DemoWorkspace, state: AgentMemory, request: DemoMessage) -> Reaction:
+    """Ask for an approval.
+
+    A redelivered request asks again and gets the status, since the decision may have come before it."""
     what = replies.approval_subject(seat, request)
     known = state.pending_approvals.get(request.id, PendingApproval(request))
     pending_approvals = {**state.pending_approvals, request.id: replace(known, request=request)}
@@ -235,13 +244,13 @@ def _request_approval(seat: DemoSeat, state: AgentMemory, request: DemoMessage) 
     return Reaction(replace(state, pending_approvals=pending_approvals), (*notices, _approval_action(seat, request)))
 
 
-def _approval_action(seat: DemoSeat, request: DemoMessage) -> AskApprovalAction:
+def _approval_action(seat: DemoWorkspace, request: DemoMessage) -> AskApprovalAction:
     what = replies.approval_subject(seat, request)
     return AskApprovalAction(what, replies.approval_reason(request), request.text, f"approval-{request.id}", request.id)
 
 
-def on_approval(seat: DemoSeat, state: AgentMemory, action: AskApprovalAction, approval: DemoApproval) -> Reaction:
-    """What an agent does when it knows how its approval stands."""
+def on_approval(seat: DemoWorkspace, state: AgentMemory, action: AskApprovalAction, approval: DemoApproval) -> Reaction:
+    """Return the reaction to the status of an approval."""
     pending = state.pending_approvals.get(action.about)
     if pending is None:
         return Reaction(state, ())
@@ -249,15 +258,15 @@ def on_approval(seat: DemoSeat, state: AgentMemory, action: AskApprovalAction, a
         known = {**state.pending_approvals, action.about: replace(pending, approval=approval)}
         return Reaction(replace(state, pending_approvals=known), ())
     left, request = _without_approval(state, action.about), pending.request
-    told = replies.decision_text(approval, action.action)
+    decision = replies.decision_text(approval, action.action)
     if approval.status != "approved":
-        return Reaction(left, (_reply_action(request, told), AckAction(request)))
+        return Reaction(left, (_reply_action(request, decision), AckAction(request)))
     open_request = OpenRequest(request, ())
-    return Reaction(left, (UseApprovalAction(approval), *_answer_actions(seat, open_request, left, f"{told}\n\n")))
+    return Reaction(left, (UseApprovalAction(approval), *_answer_actions(seat, open_request, left, f"{decision}\n\n")))
 
 
 def on_approval_rejected(state: AgentMemory, action: AskApprovalAction, reason: str) -> Reaction:
-    """What an agent does when the server does not let it ask."""
+    """Return the reaction to an approval that could not be requested."""
     pending = state.pending_approvals.get(action.about)
     if pending is None:
         return Reaction(state, ())
@@ -271,9 +280,11 @@ def on_approval_rejected(state: AgentMemory, action: AskApprovalAction, reason: 
     )
 
 
-def _handle_approval(seat: DemoSeat, state: AgentMemory, message: DemoMessage, approval: DemoApproval) -> Reaction:
-    """Nobody of the company decides: a lead passes on what is asked of it, up to the person. A decision that is heard
-    is looked up, so that what the server says counts, and not what a message says."""
+def _handle_approval(seat: DemoWorkspace, state: AgentMemory, message: DemoMessage, approval: DemoApproval) -> Reaction:
+    """Return the reaction to a message about an approval.
+
+    No demo agent decides: a lead escalates, up to the person. A decision is looked up, so that the server's status
+    counts and not the text of a message."""
     if message.needs_decision:
         return Reaction(state, (EscalateAction(approval, replies.NOT_DECIDED_HERE),))
     own = next(
@@ -295,7 +306,7 @@ def _without_approval(state: AgentMemory, request_id: str) -> AgentMemory:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def _handle_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage) -> Reaction:
+def _handle_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage) -> Reaction:
     keys = state.waiting_keys.get(result.delegation_id)
     if keys is None:
         return _hold_result(state, result)
@@ -303,22 +314,22 @@ def _handle_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage) -> R
     return _apply_result(seat, replace(state, held_results=held), result, set(keys))
 
 
-def _apply_result(seat: DemoSeat, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
-    """A result goes to all who wait for it. One that comes again counts as it was handed out last."""
-    done: list[Action] = []
+def _apply_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
+    """Give a result to all requests that wait for it. A redelivered result replaces the earlier one."""
+    actions: list[Action] = []
     for open_request in list(state.open_requests.values()):
         for peer in open_request.delegates:
             if delegation_key(open_request.request, peer) in keys:
-                further = replace(open_request, results={**open_request.results, peer.id: result})
-                notices = _progress_actions(seat, further) if peer.id not in open_request.results else ()
-                reaction = _continue_request(seat, state, further, notices)
+                updated = replace(open_request, results={**open_request.results, peer.id: result})
+                notices = _progress_actions(seat, updated) if peer.id not in open_request.results else ()
+                reaction = _continue_request(seat, state, updated, notices)
                 state = reaction.state
-                done += reaction.actions
-    return Reaction(state, tuple(done))
+                actions += reaction.actions
+    return Reaction(state, tuple(actions))
 
 
-def _progress_actions(seat: DemoSeat, open_request: OpenRequest) -> tuple[Action, ...]:
-    """How far an agent is that waits for others, if it reports."""
+def _progress_actions(seat: DemoWorkspace, open_request: OpenRequest) -> tuple[Action, ...]:
+    """Return a progress report if the agent reports and still waits for others."""
     if not (seat.progress and open_request.request.is_delegated and open_request.missing):
         return ()
     share = _WHOLE * len(open_request.results) // len(open_request.delegates)
@@ -330,9 +341,11 @@ def _progress_actions(seat: DemoSeat, open_request: OpenRequest) -> tuple[Action
 
 
 def _hold_result(state: AgentMemory, result: DemoMessage) -> Reaction:
-    """A result that nobody waits for. After a restart it may have come before the request that it is for: it is kept
-    unhandled. When it is handed out a second time, every lease of the life before has ended, and with it every request
-    that is still open has come: then nobody waits for this one."""
+    """Hold a result that no request waits for.
+
+    After a restart it may arrive before its request, so it stays unacknowledged. When it is delivered a second time,
+    all leases of the previous run have ended and every open request has been delivered again: then it belongs to none.
+    """
     held = dict(state.held_results)
     if held.pop(result.id, None) is not None:
         return Reaction(replace(state, held_results=held), (AckAction(result),))
@@ -340,20 +353,20 @@ def _hold_result(state: AgentMemory, result: DemoMessage) -> Reaction:
 
 
 def _handle_note(state: AgentMemory, note: DemoMessage) -> Reaction:
-    """What wants no answer is put away; if it says that work is over, that is waited for no more."""
-    over = {
+    """Acknowledge a message that wants no answer; if it ends a delegation, stop waiting on its behalf."""
+    ended = {
         key
         for key, open_request in state.open_requests.items()
         if open_request.request.is_delegated and key == note.delegation_id
     }
-    for request_id in over:
+    for request_id in ended:
         state = _without_request(state, request_id)
-    back: list[Action] = []
+    withdrawals: list[Action] = []
     for key, pending in list(state.pending_approvals.items()):
         if pending.request.is_delegated and pending.request.delegation_id == note.delegation_id:
             state = _without_approval(state, key)
-            back += [WithdrawAction(pending.approval, replies.WORK_WITHDRAWN)] if pending.approval else []
-    return Reaction(state, (*back, AckAction(note)))
+            withdrawals += [WithdrawAction(pending.approval, replies.WORK_WITHDRAWN)] if pending.approval else []
+    return Reaction(state, (*withdrawals, AckAction(note)))
 
 
 def _peer_names(peers: list[DemoPeer]) -> list[str]:

@@ -1,8 +1,7 @@
-"""A lead of the company that is an agent of our own: `molecule agent run` with a script in place of a model.
+"""A lead that runs as `molecule agent run`, with a script in place of a model.
 
-It speaks to nobody by itself: it begins helpers in threads, which ask the teams, and waits for them. What it does
-stands in `lead.yaml`. Above: agent, which starts it. Below: model, ending.
-"""
+It calls no team by itself: it starts helper threads, which ask the teams, and waits for them. The script is
+`lead.yaml`."""
 
 import asyncio
 import sys
@@ -16,12 +15,12 @@ import msgspec
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.shutdown import wait_or_kill
 
 SCRIPT_FILE = "lead.yaml"
 LOG_FILE = "agent.log"
-"""What it says of itself, in its folder, since its last start."""
+"""Log of the agent in its folder, since its last start."""
 _COMMAND = (sys.executable, "-P", "-m", "molecule_core", "agent", "run", "--until-eof")
 _RETRY_SECONDS = 0.2
 _END_SECONDS = 5.0
@@ -36,14 +35,16 @@ tool_output_bytes: 200000
 
 
 class EngineEndedError(Exception):
-    """Its process has ended."""
+    """The agent's process has ended."""
 
 
 async def run_engine_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
-    """Starts the agent for a seat, and keeps it until it ends; `seated` is called once it is there and has told its
-    prompt, with which its threads begin. `lease`, `beat`: seconds, as those of the other agents. Raises EngineEnded."""
+    """Run the agent of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
+
+    `on_ready` is called once it is online and has reported its prompt, with which its threads begin. Raises
+    EngineEndedError."""
     home = await asyncio.to_thread(_write_home, assignment)
     own = {
         "WORKSPACE_ID": assignment.workspace_id,
@@ -53,17 +54,17 @@ async def run_engine_agent(
         "MOLECULE_MCP_LEASE_SECONDS": str(lease),
         "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
     }
-    with (home / LOG_FILE).open("wb") as log:  # a line for each call would push the demo's own words off the terminal
+    with (home / LOG_FILE).open("wb") as log:  # a line for each call would hide the demo's own output
         process = await asyncio.create_subprocess_exec(
             *(*_COMMAND, str(home)), stdin=asyncio.subprocess.PIPE, stderr=log, env={**environment(), **own}
         )
     exit_task = asyncio.ensure_future(process.wait())
     try:
         async with ApiClient(assignment.url, assignment.token) as api:
-            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+            while not exit_task.done() and not await _is_online(api, assignment.workspace_id):
                 await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
         if not exit_task.done():
-            seated()
+            on_ready()
         await asyncio.shield(exit_task)
         raise EngineEndedError
     finally:
@@ -72,15 +73,15 @@ async def run_engine_agent(
         await wait_or_kill(process, _END_SECONDS)
 
 
-async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
-    with suppress(NoAnswerError, ApiError):  # as long as it has told none, there is no prompt
+async def _is_online(api: ApiClient, workspace_id: str) -> bool:
+    with suppress(NoAnswerError, ApiError):  # there is no prompt until the agent has reported one
         await api.get(f"/workspaces/{workspace_id}/prompt")
         return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")
     return False
 
 
-def _write_home(assignment: SeatAssignment) -> Path:
-    """The agent's folder, as the company's file has it now; what the agent remembers in it stays."""
+def _write_home(assignment: AgentAssignment) -> Path:
+    """Write the agent's folder from the company file. What the agent stores there stays."""
     home = Path(assignment.folder)
     (home / ".molecule").mkdir(parents=True, exist_ok=True, mode=0o700)
     script = resources.files(__package__).joinpath(SCRIPT_FILE).read_text(encoding="utf-8")
@@ -93,5 +94,5 @@ def _write_home(assignment: SeatAssignment) -> Path:
 
 
 def _yaml_string(text: str) -> str:
-    """As a string of YAML, which one of JSON is."""
+    """Return a YAML string; a JSON string is one."""
     return msgspec.json.encode(text).decode()

@@ -1,7 +1,6 @@
-"""That an agent of the company is there: a heartbeat every few seconds, and at once when its work changes.
+"""Sends heartbeats of a demo agent: every few seconds, and at once when its task changes.
 
-Above: agent, pushed. Below: client. A beat that is lost is made up by the next.
-"""
+A lost heartbeat is made up for by the next."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,17 +10,17 @@ from typing import Any
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 
-# Three of them fit into the ten seconds after which the demo counts an agent as silent.
+# 3 s: three fit into the 10 s after which the demo counts an agent as silent.
 HEARTBEAT_SECONDS = 3.0
 _GONE = (401, 403, 404, 410)
 
 
-class SeatLostError(Exception):
-    """The seat was removed, or its token counts no more."""
+class WorkspaceLostError(Exception):
+    """The workspace was removed, or its token is no longer valid."""
 
 
 class HeartbeatSender:
-    """What one agent says of itself."""
+    """Sends the heartbeats of one agent."""
 
     def __init__(self, workspace_id: str, api: ApiClient, clock: Clock) -> None:
         self._id = workspace_id
@@ -33,19 +32,19 @@ class HeartbeatSender:
         self._changed = asyncio.Event()
 
     def set_waiting(self, tasks: Sequence[str]) -> None:
-        """What it waits for."""
+        """Set the tasks that the agent waits for."""
         if tuple(tasks) != self._waiting:
             self._waiting = tuple(tasks)
             self._changed.set()
 
     def set_current_task(self, task: str | None) -> None:
-        """What it is at work on; None: on nothing."""
+        """Set the current task; None: no task."""
         if task != self._current_task:
             self._current_task = task
             self._changed.set()
 
     async def send_heartbeats(self) -> None:
-        """Says so for ever. Raises SeatGone."""
+        """Send heartbeats for ever. Raises SeatLostError."""
         while True:
             self._changed.clear()
             with suppress(NoAnswerError):
@@ -57,7 +56,7 @@ class HeartbeatSender:
             await self._api.post("/registry/heartbeat", self._heartbeat_body())
         except ApiError as error:
             if error.status in _GONE:
-                raise SeatLostError(str(error)) from error
+                raise WorkspaceLostError(str(error)) from error
 
     def _heartbeat_body(self) -> dict[str, Any]:
         busy = [*self._waiting, *([] if self._current_task is None else [self._current_task])]

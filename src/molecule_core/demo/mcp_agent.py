@@ -1,8 +1,6 @@
-"""An agent of the company that knows nothing of HTTP: it lives in a host of MCP servers, as an agent in Claude Code or
-Codex does, and reads and answers its mail through the tools of `molecule mcp` alone.
+"""A demo agent in an MCP host, like an agent in Claude Code or Codex.
 
-Above: agent. Below: mcp, the protocol; mind, which decides.
-"""
+It reads and answers its messages only through the tools of `molecule mcp`."""
 
 import asyncio
 import sys
@@ -17,13 +15,13 @@ from molecule_core.demo.mcp_client import McpServerProcess, ToolCallError, start
 from molecule_core.demo.model import (
     AckAction,
     Action,
+    AgentAssignment,
     AnswerAction,
     DemoMessage,
-    DemoSeat,
+    DemoWorkspace,
     EscalateAction,
     ReportAction,
     SayAction,
-    SeatAssignment,
     WorkAction,
 )
 
@@ -33,22 +31,22 @@ _RETRY_SECONDS = 1.0
 
 
 class McpAgent:
-    """Keeps one seat."""
+    """Agent of one workspace."""
 
-    def __init__(self, seat: DemoSeat, tools: McpServerProcess, clock: Clock) -> None:
+    def __init__(self, seat: DemoWorkspace, tools: McpServerProcess, clock: Clock) -> None:
         self._seat = seat
         self._tools = tools
         self._clock = clock
 
-    async def run(self, seated: Callable[[], None]) -> None:
-        """Says who it is, then takes its mail for ever. Raises ServerEnded.
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Update the agent card, then handle messages for ever. Raises McpServerEndedError.
 
-        After the first look into its inbox the seat is taken: what it said before that could be overwritten."""
+        The first look into the inbox registers the agent, which could overwrite an earlier card."""
         result = await self._call_until_answered(lambda: self._tools.call_tool("wait_for_message", timeout_secs=0))
         await self._call_until_answered(
             lambda: self._tools.call_tool("update_agent_card", card=build_agent_card(self._seat))
         )
-        seated()
+        on_ready()
         while True:
             if result["message"] is not None:
                 await self._handle_message(message_from_tool(result["message"]))
@@ -57,7 +55,9 @@ class McpAgent:
             )
 
     async def _handle_message(self, message: DemoMessage) -> None:
-        """A specialist needs nothing but the message: what is not acknowledged comes again, also to its next life."""
+        """Handle a message.
+
+        A specialist needs no memory: an unacknowledged message is delivered again, also after a restart."""
         for action in decide(self._seat, AgentMemory(), message).actions:
             try:
                 await self._perform_action(action, message)
@@ -86,11 +86,11 @@ class McpAgent:
                     "action_hash": approval.action_hash,
                 }
                 await self._tools.call_tool("decide_approval", decision="escalate", note=action.note, **fields)
-            case _:  # a specialist asks nobody, and one in a host needs no leave
+            case _:  # a specialist does not delegate, and one in a host asks for no approvals
                 raise AssertionError(action)
 
     async def _call_until_answered(self, call: Callable[[], Any]) -> Any:
-        """Asks until the tool has an answer: the server of the company may be away."""
+        """Retry until the tool answers: the server of the company may be unreachable."""
         while True:
             try:
                 return await call()
@@ -100,7 +100,7 @@ class McpAgent:
 
 
 def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
-    """A message as `wait_for_message` gives it."""
+    """Build a message from the result of `wait_for_message`."""
     approval = fields.get("kind") == "approval_request"
     return DemoMessage(
         id=fields["activity_id"],
@@ -115,10 +115,11 @@ def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
 
 
 async def run_mcp_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
-    """Starts `molecule mcp` for a seat and keeps the seat. `lease`, `beat`: seconds, as those of the other agents.
-    Raises ServerEnded."""
+    """Run `molecule mcp` and the agent of a workspace. `lease`, `beat`: seconds, as for the other agents.
+
+    Raises McpServerEndedError."""
     own = {
         "WORKSPACE_ID": assignment.workspace_id,
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
@@ -129,4 +130,4 @@ async def run_mcp_agent(
         "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
     }
     async with start_mcp_server(_COMMAND, {**environment(), **own}) as tools:
-        await McpAgent(assignment.seat, tools, clock).run(seated)
+        await McpAgent(assignment.seat, tools, clock).run(on_ready)

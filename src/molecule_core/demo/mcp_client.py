@@ -1,8 +1,6 @@
-"""A client of an MCP server that is a process on this machine: starts it, shakes hands, calls its tools.
+"""Client of an MCP server that runs as a local process, in lines of JSON-RPC on its stdin and stdout.
 
-Above: hosted. Below: the protocol, in lines of JSON-RPC on the process's standard input and output. (The protocol's
-official client for Python is a test dependency and not one of the product's: it brings thirty packages.)
-"""
+The official MCP client for Python is only a test dependency, since it brings thirty packages."""
 
 import asyncio
 import itertools
@@ -16,12 +14,12 @@ from molecule_core.demo.shutdown import wait_or_kill
 
 _VERSION = "2025-11-25"
 _MAX_LINE_BYTES = 16 << 20
-# A server that has lost its input ends by itself; one that hangs must not hold up the end of all.
+# 2 s: a server ends when its input does; one that hangs must not delay shutdown.
 _END_SECONDS = 2.0
 
 
 class ToolCallError(Exception):
-    """A tool said no; the text is what it said."""
+    """A tool returned an error; the message is its text."""
 
 
 class McpServerEndedError(Exception):
@@ -29,7 +27,7 @@ class McpServerEndedError(Exception):
 
 
 class McpServerProcess:
-    """A server that runs, and has been greeted."""
+    """A running MCP server."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -38,13 +36,13 @@ class McpServerProcess:
         self._has_ended = False
 
     async def initialize(self, name: str) -> None:
-        """The handshake. Raises ServerEnded."""
+        """Perform the handshake. Raises McpServerEndedError."""
         client = {"name": name, "version": "1"}
         await self._request("initialize", {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": client})
         self._write_message({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def call_tool(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a tool gives back. Raises ToolRefused, ServerEnded."""
+        """Call a tool and return its result. Raises ToolCallError, McpServerEndedError."""
         result = await self._request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
             raise ToolCallError(" ".join(str(part.get("text", "")) for part in result.get("content", [])))
@@ -71,8 +69,9 @@ class McpServerProcess:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     async def read_responses(self) -> None:
-        """Hands every answer to whoever waits for it, until the server ends, or says what is no answer; from then on
-        nobody waits any more."""
+        """Read responses and resolve their requests, until the server ends or writes an invalid line.
+
+        All requests that are pending then fail."""
         assert self._process.stdout is not None
         try:
             async for line in self._process.stdout:
@@ -80,7 +79,7 @@ class McpServerProcess:
                 waiting = self._waiting.get(message.get("id"))
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message)
-        except ValueError as error:  # no JSON, or a line without end
+        except ValueError as error:  # not JSON, or a line without end
             sys.stderr.write(f"the MCP server said what is no message: {error}\n")
         finally:
             self._has_ended = True
@@ -91,7 +90,7 @@ class McpServerProcess:
 
 @asynccontextmanager
 async def start_mcp_server(command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[McpServerProcess]:
-    """Starts a server and greets it; at the end of the block it ends. What it logs goes where ours goes."""
+    """Start a server and perform the handshake; stop it at the end of the block. It shares our stderr."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, stdin=pipe, stdout=pipe, env=dict(environment), limit=_MAX_LINE_BYTES

@@ -1,4 +1,4 @@
-"""What a seat of the company is, what its agent hears, and what it does about it. Data only."""
+"""Data of the demo: workspaces of the company, messages of its agents, and their actions."""
 
 from typing import Annotated, Literal
 
@@ -11,23 +11,23 @@ Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
 
 
-# -- crafts: what an agent makes of a text -----------------------------------------------------------------------------
+# -- crafts ------------------------------------------------------------------------------------------------------------
 
 
 class BaseSkill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
-    """A way to answer a text. `title` stands above what it says."""
+    """A way to answer a text. `title` is the heading of the answer."""
 
     title: Line
 
 
 class Topics(BaseSkill, frozen=True):
-    """What the text is about, at most `most` things."""
+    """Lists what the text is about, at most `most` topics."""
 
     most: Annotated[int, Meta(ge=1, le=20)] = 5
 
 
 class Check(Struct, frozen=True, forbid_unknown_fields=True):
-    """Says its sentence when one of the words is in the text, or unless one of them is. `#` stands for any number."""
+    """Writes its sentence if one of the words is in the text, or unless one of them is. `#` means any number."""
 
     say: Line
     when: tuple[Word, ...] = ()
@@ -35,20 +35,20 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Checks(BaseSkill, frozen=True):
-    """Rules held against the text."""
+    """Checks of the text."""
 
     items: Annotated[tuple[Check, ...], Meta(min_length=1, max_length=100)]
 
 
 class Estimate(BaseSkill, frozen=True):
-    """Days for the things that the text names; `otherwise` if it names none that is in the table."""
+    """Days for the items that the text names; `otherwise` if it names none of the table."""
 
     days: Annotated[dict[Word, Days], Meta(min_length=1, max_length=100)]
     otherwise: Days = 1.0
 
 
 class Plan(BaseSkill, frozen=True):
-    """Steps. In each, `{thing}` stands for the first thing that the text is about, `{things}` for all of them."""
+    """Steps. In each, `{thing}` is replaced by the first topic of the text, `{things}` by all of them."""
 
     steps: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=20)]
 
@@ -56,18 +56,19 @@ class Plan(BaseSkill, frozen=True):
 DemoSkill = Topics | Checks | Estimate | Plan
 
 
-# -- seats -------------------------------------------------------------------------------------------------------------
+# -- workspaces --------------------------------------------------------------------------------------------------------
 
 
-class DemoSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it.
-    `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP; with `stdout` it
-    only prints; with `push` it asks for nothing, and its messages are brought to it; with `agent` it is an agent of our
-    own, with a script for a model. `reply_seconds`: after how long its answers are due, where that is not as long as
-    everywhere. `progress`: whether it says how far it is with work that was delegated to it. `stumbles`: whether the
-    first push of each delegation fails, as while a proxy restarts. `asks_before`: what it does not begin without leave:
-    work that names one of these words. `prompt`: the file that its system prompt begins with; it is told to the server,
-    and an agent without a model does not need it."""
+class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A workspace of the company (`[[seat]]` in the file), and those below it.
+
+    `seconds`: how long its agent works on an answer, so that a person can see it. `host`: where the agent runs; `mcp`:
+    in an MCP host, with tools and without HTTP; `stdout`: a program that only prints; `push`: its messages are pushed;
+    `agent`: `molecule agent run` with a script for a model. `reply_seconds`: seconds until an answer is due, if not the
+    server's default. `progress`: whether it reports progress on delegated work. `stumbles`: whether the first push of
+    each delegation fails, as while a proxy restarts. `asks_before`: work that names one of these words needs an
+    approval first. `prompt`: the start of its system prompt, which is reported to the server; an agent without a model
+    does not need one."""
 
     name: str
     role: str
@@ -80,25 +81,25 @@ class DemoSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     asks_before: tuple[Word, ...] = ()
     prompt: str = ""
     craft: tuple[DemoSkill, ...] = ()
-    seat: "tuple[DemoSeat, ...]" = ()
+    seat: "tuple[DemoWorkspace, ...]" = ()
 
 
-class SeatAssignment(Struct, frozen=True):
-    """All that the agent of a seat is told when it starts."""
+class AgentAssignment(Struct, frozen=True):
+    """What an agent gets when it starts."""
 
     url: str
     workspace_id: str
     token: str
-    seat: DemoSeat
+    seat: DemoWorkspace
     folder: str = ""
-    """Where it may keep what it must know in its next life."""
+    """Folder for what the agent must keep across restarts."""
 
 
-# -- what an agent hears -----------------------------------------------------------------------------------------------
+# -- input of an agent -------------------------------------------------------------------------------------------------
 
 
 class DemoPeer(Struct, frozen=True):
-    """A workspace one may talk to. `words`: the stems of what it says of itself; without skills it is asked nothing."""
+    """A workspace that the agent can talk to. `stems`: of its description; without skills it gets no requests."""
 
     id: str
     name: str
@@ -108,8 +109,9 @@ class DemoPeer(Struct, frozen=True):
 
 
 class DemoApproval(Struct, frozen=True, kw_only=True):
-    """An approval, as a message or the server tells of it. `revision`, `action_hash`: what exactly is asked for.
-    `by`, `note`: who has decided, and what they said."""
+    """An approval, from a message or the API.
+
+    `revision`, `action_hash`: the exact version that is asked for. `by`, `note`: the decider and their note."""
 
     id: str
     status: str
@@ -120,16 +122,15 @@ class DemoApproval(Struct, frozen=True, kw_only=True):
 
     @property
     def is_pending(self) -> bool:
-        """Whether nothing is decided."""
+        """Return whether there is no decision yet."""
         return self.status in ("pending", "info_requested")
 
 
 class DemoMessage(Struct, frozen=True, kw_only=True):
-    """A message as it was handed out. `sender` is a workspace's id, or None for a person; `handle` names it in an
-    answer, if it has such a name.
+    """A delivered message. `sender` is a workspace id, or None for a person; `handle` is its reply handle, if any.
 
-    `delegation_id`: of the work that it brings, that it is the result of, or that is over. `failed`: it has no result,
-    and the text says why. `approval`: what it asks to be decided (`to_decide`), or tells or asks about one's own."""
+    `delegation_id`: the delegation that it begins, reports the result of, or ends. `is_failed`: there is no result, and
+    the text says why. `approval`: the one to decide (`needs_decision`), or the agent's own that it is about."""
 
     id: str
     attempt: int
@@ -145,23 +146,24 @@ class DemoMessage(Struct, frozen=True, kw_only=True):
 
     @property
     def is_delegated(self) -> bool:
-        """Whether it brings work that somebody delegates."""
+        """Return whether the message is delegated work."""
         return self.wants_answer and bool(self.delegation_id)
 
 
-# -- what it does ------------------------------------------------------------------------------------------------------
+# -- actions -----------------------------------------------------------------------------------------------------------
 
 
 class WorkAction(Struct, frozen=True):
-    """Takes a moment over something, in sight of everybody."""
+    """Work visibly on a task for some time."""
 
     seconds: float
     task: str
 
 
 class SayAction(Struct, frozen=True):
-    """Writes to the user. The same key is one effect. `answers`: the message that it is about; `progress`: it is not
-    answered by this yet."""
+    """Write to the user; the same key has one effect.
+
+    `answers`: the message that it is about; `progress`: it does not answer the message yet."""
 
     text: str
     key: str
@@ -170,14 +172,14 @@ class SayAction(Struct, frozen=True):
 
 
 class AnswerAction(Struct, frozen=True):
-    """Answers a peer. A second answer to the same message is the first one."""
+    """Answer a peer. A second answer to the same message has no effect."""
 
     message: DemoMessage
     text: str
 
 
 class DelegateAction(Struct, frozen=True):
-    """Gives work to a peer, as part of what `about` asks for. The same key is one delegation."""
+    """Delegate work to a peer on behalf of the request `about`. The same key is one delegation."""
 
     to: str
     text: str
@@ -186,7 +188,7 @@ class DelegateAction(Struct, frozen=True):
 
 
 class ReportAction(Struct, frozen=True):
-    """Says how far the work on a delegation is. If it gets lost, the next one makes up for it."""
+    """Report progress on a delegation. The next report makes up for a lost one."""
 
     delegation_id: str
     step: str
@@ -194,14 +196,15 @@ class ReportAction(Struct, frozen=True):
 
 
 class AckAction(Struct, frozen=True):
-    """Says that a message is handled."""
+    """Acknowledge a message."""
 
     message: DemoMessage
 
 
 class AskApprovalAction(Struct, frozen=True):
-    """Asks for leave to do something, as part of what the request `about` asks for. The same key is one approval: who
-    asks again is told how it stands."""
+    """Ask for an approval on behalf of the request `about`.
+
+    The same key is one approval: asking again returns its status."""
 
     action: str
     reason: str
@@ -211,20 +214,20 @@ class AskApprovalAction(Struct, frozen=True):
 
 
 class EscalateAction(Struct, frozen=True):
-    """Leaves a decision to the next one above."""
+    """Escalate a decision to the next approver."""
 
     approval: DemoApproval
     note: str
 
 
 class UseApprovalAction(Struct, frozen=True):
-    """Says that one does now what was approved."""
+    """Report that an approved action is executed."""
 
     approval: DemoApproval
 
 
 class WithdrawAction(Struct, frozen=True):
-    """Wants leave no more."""
+    """Withdraw an approval request."""
 
     approval: DemoApproval
     note: str

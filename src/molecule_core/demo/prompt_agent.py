@@ -1,8 +1,6 @@
-"""The system prompt of a seat that has one: `molecule prompt watch` puts it together and tells it beside the agent, as
-it would beside anybody's, and follows what happens in the company.
+"""Runs `molecule prompt watch` for a workspace with a system prompt.
 
-Above: agent. Below: model, ending.
-"""
+It builds and reports the prompt beside the agent, as it would for any agent, and follows changes in the company."""
 
 import asyncio
 import sys
@@ -11,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import SeatAssignment
+from molecule_core.demo.model import AgentAssignment
 from molecule_core.demo.shutdown import wait_or_kill
 
 _COMMAND = (sys.executable, "-P", "-m", "molecule_core", "prompt", "watch", "--until-eof")
@@ -20,8 +18,8 @@ _END_SECONDS = 5.0
 
 
 @asynccontextmanager
-async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
-    """Keeps a seat's prompt told until it is left; nothing for a seat without one."""
+async def watch_prompt(assignment: AgentAssignment) -> AsyncIterator[None]:
+    """Report a workspace's prompt during the block. Does nothing for a workspace without one."""
     if not assignment.seat.prompt:
         yield
         return
@@ -31,7 +29,7 @@ async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
         "PLATFORM_URL": assignment.url,
     }
-    quiet = asyncio.subprocess.DEVNULL  # what it says is for people at a terminal of its own; the canvas shows it too
+    quiet = asyncio.subprocess.DEVNULL  # its output is for a terminal of its own; the canvas shows it too
     process = await asyncio.create_subprocess_exec(
         *(*_COMMAND, "--home", str(home)),
         stdin=asyncio.subprocess.PIPE,
@@ -47,7 +45,7 @@ async def watch_prompt(assignment: SeatAssignment) -> AsyncIterator[None]:
         await wait_or_kill(process, _END_SECONDS)
 
 
-def _write_home(assignment: SeatAssignment) -> Path:
+def _write_home(assignment: AgentAssignment) -> Path:
     home = Path(assignment.folder) / f"prompt-{assignment.workspace_id}"
     home.mkdir(parents=True, exist_ok=True)
     (home / _PROMPT_FILE).write_text(f"{assignment.seat.prompt.strip()}\n", encoding="utf-8")

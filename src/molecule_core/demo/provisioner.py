@@ -1,7 +1,4 @@
-"""The seats of a company on a server: made through the public API, and kept in a file for the next start.
-
-Above: cli. Below: company, client.
-"""
+"""Creates the workspaces of a company through the public API and saves them for the next start."""
 
 import os
 from pathlib import Path
@@ -13,31 +10,31 @@ from msgspec.structs import replace
 
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import BadSettings
-from molecule_core.demo.company import Company, PlacedSeat, SeatPath, list_seats
-from molecule_core.demo.model import DemoSeat
+from molecule_core.demo.company import Company, PlacedWorkspace, WorkspacePath, list_company_workspaces
+from molecule_core.demo.model import DemoWorkspace
 
 STATE_FILE = "demo.json"
 RUNTIME = "demo"
-"""The `runtime` of the company's seats: so that they are not taken for somebody else's."""
+"""The `runtime` of the company's workspaces, which distinguishes them from others."""
 
 
-class SavedSeat(Struct, frozen=True):
-    """A seat that was made: its path in the tree, its id and its token."""
+class SavedWorkspace(Struct, frozen=True):
+    """A created workspace: its path in the tree, its id and its token."""
 
-    path: SeatPath
+    path: WorkspacePath
     id: str
     token: str
 
 
 class DemoState(Struct, frozen=True):
-    """What the demo remembers. `company`: the org file it was started with; None for the one that is packaged."""
+    """The saved state of the demo. `company`: the org file it was started with; None: the packaged one."""
 
     company: str | None = None
-    seats: tuple[SavedSeat, ...] = ()
+    seats: tuple[SavedWorkspace, ...] = ()
 
 
 def read_demo_state(folder: Path) -> DemoState | None:
-    """The book of a demo's folder; None if it has none. Raises BadSettings if it is damaged."""
+    """Read the state from a demo's folder, or return None if there is none. Raises BadSettings if it is damaged."""
     path = folder / STATE_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=DemoState)
@@ -50,7 +47,7 @@ def read_demo_state(folder: Path) -> DemoState | None:
 
 
 def write_demo_state(folder: Path, state: DemoState) -> None:
-    """Keeps the book, readable for its owner alone; a crash leaves the old one or the new one."""
+    """Write the state, readable only for its owner. After a crash either the old or the new one is complete."""
     path = folder / STATE_FILE
     unfinished = path.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
@@ -62,30 +59,31 @@ def write_demo_state(folder: Path, state: DemoState) -> None:
     unfinished.replace(path)
 
 
-class SeatProvisioner:
-    """Brings the seats on the server in line with a company: keeps what is there, makes what is missing, removes what
-    the company has no more."""
+class WorkspaceProvisioner:
+    """Syncs the workspaces on the server with a company: keeps, creates and removes them."""
 
     def __init__(self, api: ApiClient, folder: Path, state: DemoState) -> None:
         self._api = api
         self._folder = folder
         self._state = state
 
-    async def provision_seats(self, company: Company) -> list[tuple[PlacedSeat, SavedSeat]]:
-        """A seat on the server for each of the company's, those above before those below. Raises ApiError, NoAnswer."""
-        wanted = list_seats(company)
-        living = {row["id"]: row for row in await self._api.get("/workspaces")}
-        await self._remove_others(living, {placed.path for placed in wanted})
+    async def provision_workspaces(self, company: Company) -> list[tuple[PlacedWorkspace, SavedWorkspace]]:
+        """Return the saved workspace of each one in the company, parents first. Raises ApiError, NoAnswerError."""
+        wanted = list_company_workspaces(company)
+        existing = {row["id"]: row for row in await self._api.get("/workspaces")}
+        await self._remove_others(existing, {placed.path for placed in wanted})
         saved = {each.path: each for each in self._state.seats}
         for placed in wanted:
             known = saved.get(placed.path)
-            if known is None or known.id not in living:
-                saved[placed.path] = await self._create_seat(placed, saved)
+            if known is None or known.id not in existing:
+                saved[placed.path] = await self._create_workspace(placed, saved)
             else:
-                await self._update_seat(placed.seat, living[known.id])
+                await self._update_workspace(placed.seat, existing[known.id])
         return [(placed, saved[placed.path]) for placed in wanted]
 
-    async def _create_seat(self, placed: PlacedSeat, saved: dict[SeatPath, SavedSeat]) -> SavedSeat:
+    async def _create_workspace(
+        self, placed: PlacedWorkspace, saved: dict[WorkspacePath, SavedWorkspace]
+    ) -> SavedWorkspace:
         seat, parent = placed.seat, saved.get(placed.path[:-1])
         new = {
             "name": seat.name,
@@ -96,43 +94,45 @@ class SeatProvisioner:
             "send_drafts": _sends_drafts(seat),
         }
         response = await self._api.post("/workspaces", new)
-        made = SavedSeat(placed.path, response["id"], response["connection"]["auth_token"])
+        created = SavedWorkspace(placed.path, response["id"], response["connection"]["auth_token"])
         others = tuple(each for each in self._state.seats if each.path != placed.path)
-        self._save_seats((*others, made))
-        return made
+        self._save_workspaces((*others, created))
+        return created
 
-    async def _update_seat(self, seat: DemoSeat, row: dict[str, Any]) -> None:
-        """What the file says of a seat that is there already."""
+    async def _update_workspace(self, seat: DemoWorkspace, row: dict[str, Any]) -> None:
+        """Update an existing workspace from the file."""
         wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds, "send_drafts": _sends_drafts(seat)}
         change = {name: value for name, value in wanted.items() if row[name] != value}
         if change:
             await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
 
-    async def _remove_others(self, living: dict[str, Any], wanted: set[SeatPath]) -> None:
-        """Removes seats that the company has no more, and those that a crash left before their token was kept: nobody
-        can ever sit there. A seat with somebody else's below it stays, but nobody asks it any more."""
+    async def _remove_others(self, existing: dict[str, Any], wanted: set[WorkspacePath]) -> None:
+        """Remove workspaces that the company does not have, and those that a crash left before their token was saved.
+
+        A workspace without a saved token cannot be used. One with foreign children stays, with a card that attracts no
+        requests."""
         ours = {each.id for each in self._state.seats if each.path in wanted}
         known = {each.id for each in self._state.seats}
-        leaving = [id_ for id_, row in living.items() if id_ not in ours and (id_ in known or _is_lost(row))]
-        for id_ in reversed(leaving):  # made after those above them: so the lowest go first
-            if any(row["parent_id"] == id_ for row in living.values()):
-                card = {"name": living[id_]["name"]}
+        removed_ids = [id_ for id_, row in existing.items() if id_ not in ours and (id_ in known or _is_lost(row))]
+        for id_ in reversed(removed_ids):  # parents were created first, so the lowest are removed first
+            if any(row["parent_id"] == id_ for row in existing.values()):
+                card = {"name": existing[id_]["name"]}
                 await self._api.post("/registry/update-card", {"workspace_id": id_, "agent_card": card})
             else:
                 await self._api.call("DELETE", f"/workspaces/{id_}", query={"confirm": "true"})
-                del living[id_]
-        self._save_seats(tuple(each for each in self._state.seats if each.path in wanted and each.id in living))
+                del existing[id_]
+        self._save_workspaces(tuple(each for each in self._state.seats if each.path in wanted and each.id in existing))
 
-    def _save_seats(self, seats: tuple[SavedSeat, ...]) -> None:
+    def _save_workspaces(self, seats: tuple[SavedWorkspace, ...]) -> None:
         self._state = replace(self._state, seats=seats)
         write_demo_state(self._folder, self._state)
 
 
-def _sends_drafts(seat: DemoSeat) -> bool:
-    """What one of our own agents says at last is its answer."""
+def _sends_drafts(seat: DemoWorkspace) -> bool:
+    """Return whether the last output of the agent is its answer, as for `molecule agent run`."""
     return seat.host == "agent"
 
 
 def _is_lost(row: dict[str, Any]) -> bool:
-    never_seated = row["agent_card"] is None
-    return never_seated and bool(row["runtime"] == RUNTIME)
+    never_registered = row["agent_card"] is None
+    return never_registered and bool(row["runtime"] == RUNTIME)

@@ -1,10 +1,7 @@
-"""An agent of the company that asks for nothing: its messages are brought to it, as to any A2A agent that is a service.
+"""A demo agent in push mode: messages are pushed to it, as to any A2A agent that is a service.
 
-It listens on this machine alone, says where, and answers each push with what it has to say. One that stumbles fails at
-the first push of each delegation, as a service does whose proxy restarts.
-
-Above: agent, which starts it. Below: saying, which answers; presence.
-"""
+It listens on the loopback address, registers its URL and answers each push. One that stumbles fails the first push of
+each delegation, as a service does while its proxy restarts."""
 
 import asyncio
 import http.client
@@ -20,14 +17,14 @@ from msgspec import Struct
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.demo.api_rows import build_agent_card, parse_pushed_message
-from molecule_core.demo.heartbeat import HeartbeatSender, SeatLostError
-from molecule_core.demo.model import DemoMessage, SeatAssignment
+from molecule_core.demo.heartbeat import HeartbeatSender, WorkspaceLostError
+from molecule_core.demo.model import AgentAssignment, DemoMessage
 from molecule_core.demo.replies import answer_text
 from molecule_core.demo.skills import quote_start
 
 _LOOPBACK = "127.0.0.1"
 _READ_BYTES = 64 << 10
-# More than any message has; who sends more, or takes longer, is not our server.
+# 8 MiB is more than any message has; larger or slower requests are not from the server.
 _MAX_BYTES = 8 << 20
 _MAX_DIGITS = 10
 _READ_SECONDS = 10.0
@@ -35,7 +32,7 @@ _RETRY_SECONDS = 1.0
 
 
 class PushRequest(Struct):
-    """What was read of a request; without a body it is none."""
+    """The parts of a request. An empty body means that it was invalid."""
 
     activity_id: str = ""
     attempt: str = ""
@@ -43,27 +40,26 @@ class PushRequest(Struct):
 
 
 class PushAgent:
-    """Keeps one seat."""
+    """Agent of one workspace."""
 
-    def __init__(self, assignment: SeatAssignment, api: ApiClient, clock: Clock) -> None:
+    def __init__(self, assignment: AgentAssignment, api: ApiClient, clock: Clock) -> None:
         self._seat = assignment.seat
         self._id = assignment.workspace_id
         self._api = api
         self._clock = clock
         self._heartbeat = HeartbeatSender(self._id, api, clock)
 
-    async def run(self, seated: Callable[[], None]) -> None:
-        """Listens, says where, and says that it is there; `seated` is called in between. Ends only by raising
-        SeatGone."""
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Listen, register, call `on_ready`, then send heartbeats for ever. Ends only by raising SeatLostError."""
         server = await asyncio.start_server(self._serve_connection, _LOOPBACK, 0, limit=_READ_BYTES)
         async with server:
             port = server.sockets[0].getsockname()[1]
             await self._register(f"http://{_LOOPBACK}:{port}/a2a")
-            seated()
+            on_ready()
             await self._heartbeat.send_heartbeats()
 
     async def _register(self, url: str) -> None:
-        """Asks until the server is there and has time. Raises SeatGone."""
+        """Register the URL, retrying until the server answers. Raises SeatLostError."""
         body = {"id": self._id, "agent_card": build_agent_card(self._seat), "delivery_mode": "push", "url": url}
         while True:
             try:
@@ -73,13 +69,13 @@ class PushAgent:
                 pass
             except ApiError as error:
                 if not error.is_transient:
-                    raise SeatLostError(str(error)) from error
+                    raise WorkspaceLostError(str(error)) from error
             await self._clock.wait(asyncio.get_running_loop().create_future(), _RETRY_SECONDS)
 
-    # -- one push ------------------------------------------------------------------------------------------------------
+    # -- push requests -------------------------------------------------------------------------------------------------
 
     async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request on each connection."""
+        """Serve one request on each connection."""
         try:
             request = PushRequest()
             if await self._clock.wait(_read_request(reader, request), _READ_SECONDS) and request.body:
@@ -106,7 +102,7 @@ class PushAgent:
 
 
 async def _read_request(reader: asyncio.StreamReader, request: PushRequest) -> None:
-    """Reads a request as the server of the company makes it: with a length. Of any other one nothing is taken."""
+    """Read a request with a content length, as the server sends it. Any other is ignored."""
     with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, http.client.HTTPException, OSError):
         head = io.BytesIO(await reader.readuntil(b"\r\n\r\n"))
         head.readline()
@@ -119,7 +115,7 @@ async def _read_request(reader: asyncio.StreamReader, request: PushRequest) -> N
 
 
 def _parse_request(request: PushRequest) -> DemoMessage | None:
-    """The message that is pushed: its id and which attempt this is stand in the headers."""
+    """Parse the pushed message. Its id and the number of the attempt are in the headers."""
     number = request.attempt
     if not (request.activity_id and number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS):
         return None

@@ -1,19 +1,19 @@
-"""What an agent of the company says: that it has begun, and its answer. Pure."""
+"""Texts of the demo agents: notices and answers. Pure."""
 
 import re
 from collections.abc import Sequence
 
 from molecule_core.demo import text_analysis
-from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoSeat
+from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoWorkspace
 from molecule_core.demo.skills import apply_skill, join_list, quote_start
 
-# A character has at most four bytes: this stays below the 256 KiB that a message may have.
+# 60,000: a character has at most four bytes, so this stays below the 256 KiB limit of a message.
 _MAX_LENGTH = 60_000
 _HEADING = re.compile(r"^(#{1,5}) ", re.MULTILINE)
 
 
 def begun_text(delegates: Sequence[DemoPeer]) -> str:
-    """What a person is told at once."""
+    """Return the notice to a person that work has begun."""
     names = join_list([peer.name for peer in delegates])
     if len(delegates) == 1:
         return f"I am passing this to {names}, and come back with the answer."
@@ -21,51 +21,51 @@ def begun_text(delegates: Sequence[DemoPeer]) -> str:
 
 
 def waiting_text(request: DemoMessage, why: str) -> str:
-    """What others see of an agent that waits."""
+    """Return the task that others see while an agent waits."""
     return f"{quote_start(request.text)}: {why}"
 
 
 def waiting_for_text(names: list[str]) -> str:
-    """For whom an agent waits."""
+    """Return the text that names the delegates that an agent waits for."""
     return f"waiting for {join_list(names)}"
 
 
-def approval_subject(seat: DemoSeat, request: DemoMessage) -> str:
-    """What a specialist needs leave for, in the words of its org file."""
+def approval_subject(seat: DemoWorkspace, request: DemoMessage) -> str:
+    """Return what needs an approval, in the words of the org file, or ""."""
     stems = text_analysis.stems_of(request.text)
     return join_list([word for word in seat.asks_before if text_analysis.names_phrase(stems, word)])
 
 
 WAITING_FOR_APPROVAL = "waiting for an approval"
-"""What is said of work that may not begin."""
+"""Reason shown for work that needs an approval first."""
 WORK_WITHDRAWN = "The work was taken back."
-"""Why leave is not wanted any more."""
+"""Note of a withdrawn approval request."""
 NOT_DECIDED_HERE = "This is not mine to decide."
-"""What a lead says of an approval."""
+"""Note of a lead that escalates an approval."""
 
 
 def approval_asked_text(what: str) -> str:
-    """What a person is told whose request needs leave."""
+    """Return the notice to a person that their request needs an approval."""
     return f"I need an approval first ({what}), and come back when it is decided."
 
 
 def approval_reason(request: DemoMessage) -> str:
-    """Why a specialist asks for leave."""
+    """Return the reason of an approval request."""
     return f"I was asked: {quote_start(request.text)}"
 
 
 def approval_failed_text(what: str, why: str) -> str:
-    """An answer where no leave could be asked for."""
+    """Return the answer if an approval could not be requested."""
     return f"**Not done.** This needs an approval ({what}), and I could not ask for it: {why}"
 
 
 def request_details(request: DemoMessage) -> str:
-    """What a specialist says to a question about what it wants leave for."""
+    """Return the answer to a question about an approval request."""
     return f"All that I know is what I was asked: {quote_start(request.text)}"
 
 
 def decision_text(approval: DemoApproval, what: str) -> str:
-    """What stands above an answer that needed leave."""
+    """Return the text to put before an answer that needed an approval."""
     if approval.status == "approved":
         return f"**Approved** by {approval.by or 'somebody'} ({what})."
     words = {"denied": f"was denied by {approval.by or 'somebody'}", "expired": "was decided by nobody in time"}
@@ -73,14 +73,15 @@ def decision_text(approval: DemoApproval, what: str) -> str:
     return f"**Not done.** The approval that this needs ({what}) {words.get(approval.status, 'was taken back')}{why}."
 
 
-def work_steps(seat: DemoSeat) -> list[str]:
-    """What a specialist does about a request, one after the other."""
+def work_steps(seat: DemoWorkspace) -> list[str]:
+    """Return the steps in which a specialist handles a request."""
     return ["reading it", *(skill.title for skill in seat.craft)]
 
 
-def answer_text(seat: DemoSeat, request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> str:
-    """What an agent has to say about a request, given what has come back from those that it asked, by their names. Who
-    has not answered is named as that, with the reason: nothing is made up for them."""
+def answer_text(seat: DemoWorkspace, request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> str:
+    """Return the answer to a request, with the results of the delegates by their names.
+
+    A delegate without a result is named with the reason; no answer is invented."""
     parts = [] if request.sender else _introduction(request, results)
     if request.text.strip():
         parts += [apply_skill(skill, request.text) for skill in seat.craft]
@@ -103,12 +104,12 @@ def _result_text(name: str, result: DemoMessage, max_length: int) -> str:
     return f"**There is no answer from {name}.** {text}" if result.is_failed else text
 
 
-def _no_answer_text(seat: DemoSeat, request: DemoMessage) -> str:
+def _no_answer_text(seat: DemoWorkspace, request: DemoMessage) -> str:
     if not request.text.strip():
         return "There is no text in this message, and text is all that I can read."
     return f"Nobody whom I may ask knows about {quote_start(request.text)}. I am {seat.name}: {seat.role}"
 
 
 def _lower_headings(text: str) -> str:
-    """The same with each heading one level down, so that it fits below another."""
+    """Return a text with each heading one level lower, to fit below another."""
     return _HEADING.sub(r"#\1 ", text)

@@ -1,10 +1,10 @@
-"""The end of a process that has been asked to end. Above: staff, mcp."""
+"""Waits for a process to end."""
 
 import asyncio
 
 
 async def wait_or_kill(process: asyncio.subprocess.Process, seconds: float) -> None:
-    """Returns when it has ended; one that takes longer is killed."""
+    """Return when a process has ended; kill it after some seconds."""
     try:
         async with asyncio.timeout(seconds):
             await process.wait()

@@ -1,4 +1,4 @@
-"""What the agents of the company can do: small functions from a text to Markdown. Pure, and total."""
+"""The skills of the demo agents: functions from any text to Markdown. Pure."""
 
 from molecule_core.common.text import truncate_line
 from molecule_core.demo.model import Check, Checks, DemoSkill, Estimate, Plan, Topics
@@ -9,7 +9,7 @@ _THINGS_IN_A_STEP = 3
 
 
 def apply_skill(skill: DemoSkill, text: str) -> str:
-    """What a craft has to say about a text: a title, and what stands below it."""
+    """Return the title and the text of a skill for a text."""
     return f"**{skill.title}**\n\n{_skill_text(skill, text)}"
 
 
@@ -26,17 +26,17 @@ def _skill_text(skill: DemoSkill, text: str) -> str:
 
 
 def quote_start(text: str) -> str:
-    """The beginning of a text in quotation marks."""
+    """Return the start of a text in quotation marks."""
     return f"“{truncate_line(text, _QUOTE_LENGTH)}”"
 
 
 def join_list(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join items: `a`, `a and b`, `a, b and c`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
 def count_noun(number: int, one: str) -> str:
-    """`1 word`, `2 words`."""
+    """Return a number with its noun: `1 word`, `2 words`."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 

@@ -1,10 +1,7 @@
-"""An agent of the company that knows of no platform: it reads a message on its standard input, prints its answer, and
-ends. `molecule bridge command` stands before it, as it would before anybody's script or command line model.
+"""A demo agent that only reads a message on standard input, prints its answer, and ends.
 
-Nobody reads what it prints, unless somebody catches it: that is what the demo shows with it.
-
-Above: agent, which starts the bridge; the bridge, which starts this for each message. Below: saying, which answers.
-"""
+`molecule bridge command` runs it for each message, as it would any script or command line model. Its output reaches the
+sender only if it is caught, which is what the demo shows."""
 
 import asyncio
 import html
@@ -20,7 +17,7 @@ import msgspec
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.settings import environment
-from molecule_core.demo.model import DemoMessage, DemoSeat, SeatAssignment
+from molecule_core.demo.model import AgentAssignment, DemoMessage, DemoWorkspace
 from molecule_core.demo.replies import answer_text
 from molecule_core.demo.shutdown import wait_or_kill
 
@@ -36,17 +33,18 @@ class BridgeEndedError(Exception):
 
 
 def message_from_stdin(stdin_text: str) -> DemoMessage:
-    """The message in what a bridge hands over; all of it, where there are no instructions around it."""
+    """Return the message in a bridge's input; without instructions around it, the whole text."""
     found = _BODY.search(stdin_text)
     text = html.unescape(found[1]) if found else stdin_text
     return DemoMessage(id="", attempt=1, text=text.strip())
 
 
 async def run_stdout_agent(
-    assignment: SeatAssignment, clock: Clock, seated: Callable[[], None], *, lease: int, beat: float
+    assignment: AgentAssignment, clock: Clock, on_ready: Callable[[], None], *, lease: int, beat: float
 ) -> None:
-    """Starts the bridge for a seat, and keeps it until it ends; `seated` is called once the server has seen it.
-    `lease`, `beat`: seconds, as those of the other agents. Raises BridgeEnded."""
+    """Run the bridge of a workspace until it ends. `lease`, `beat`: seconds, as for the other agents.
+
+    `on_ready` is called once the workspace is online. Raises BridgeEndedError."""
     own = {
         "WORKSPACE_ID": assignment.workspace_id,
         "MOLECULE_WORKSPACE_TOKEN": assignment.token,
@@ -65,10 +63,10 @@ async def run_stdout_agent(
     exit_task = asyncio.ensure_future(process.wait())
     try:
         async with ApiClient(assignment.url, assignment.token) as api:
-            while not exit_task.done() and not await _is_seated(api, assignment.workspace_id):
+            while not exit_task.done() and not await _is_online(api, assignment.workspace_id):
                 await clock.wait(asyncio.shield(exit_task), _RETRY_SECONDS)
         if not exit_task.done():
-            seated()
+            on_ready()
         await asyncio.shield(exit_task)
         raise BridgeEndedError
     finally:
@@ -77,15 +75,15 @@ async def run_stdout_agent(
         await wait_or_kill(process, _END_SECONDS)
 
 
-async def _is_seated(api: ApiClient, workspace_id: str) -> bool:
+async def _is_online(api: ApiClient, workspace_id: str) -> bool:
     with suppress(NoAnswerError, ApiError):
         return bool((await api.get(f"/workspaces/{workspace_id}"))["status"] == "online")
     return False
 
 
 def main() -> None:
-    """One turn: a message in, its answer out."""
-    seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoSeat)
+    """Answer one message."""
+    seat = msgspec.convert(json.loads(os.environ[_SEAT_VARIABLE]), DemoWorkspace)
     sys.stdout.write(f"{answer_text(seat, message_from_stdin(sys.stdin.read()), ())}\n")
 
 

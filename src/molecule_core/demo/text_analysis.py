@@ -1,4 +1,4 @@
-"""How an agent of the company reads a text: words, stems, and the things that it is about. Pure, and total."""
+"""Text analysis of the demo agents: words, stems and topics, for any text. Pure."""
 
 import re
 from collections import Counter
@@ -8,15 +8,15 @@ from molecule_core.common.text import truncate_line
 
 ANY_NUMBER = "#"
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-# One character each, not a run of them: a long run would be looked at from each of its characters.
+# One character, not a run: a long run would be searched from each of its characters.
 _PAUSE = re.compile(r"[.!?;:,()](?=\s|$)|\n")
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|\n")
 _THING_WORDS = 4
 _THING_LENGTH = 60
-# Longer than any word that people write; what is longer is no word.
+# 40: longer than any word that people write.
 _STEM_LENGTH = 40
 
-# Words that hold a sentence together and name nothing.
+# Words without a meaning of their own.
 _STOP_WORDS = frozenset(
     "a about above after again all also am an and any are as at be been before being below between both but by can "
     "could did do does doing don't down during each else every everybody everything few for from further get give got "
@@ -26,7 +26,7 @@ _STOP_WORDS = frozenset(
     "through to today too tomorrow under until up us very want was way we we'd we're were what when where which while "
     "who whom why will with within without would yes you you'd your yours".split()
 )
-# What a request begins with: what is to be done, not what it is about.
+# Verbs that begin a request: they say what to do, not what it is about.
 _REQUEST_VERBS = frozenset(
     "add answer ask build check collect compare create describe design draft estimate explain find fix gather improve "
     "list look organise organize plan prepare review say set show start suggest summarise summarize tell think try "
@@ -36,48 +36,49 @@ _ENDINGS = ("ings", "ing", "ies", "ed", "es", "s")
 
 
 def split_words(text: str) -> list[str]:
-    """The words as they are written."""
+    """Return the words as they are written."""
     return _WORD.findall(text)
 
 
 def count_sentences(text: str) -> int:
-    """How many sentences hold a word."""
+    """Return the number of sentences with a word."""
     return sum(_WORD.search(part) is not None for part in _SENTENCE.split(text))
 
 
 def stem(word: str) -> str:
-    """What the forms of a word have in common: `launches`, `launched` and `launch` are one."""
+    """Return the common part of a word's forms: `launches`, `launched` and `launch` have the same."""
     low = word.casefold().replace("’", "'").removesuffix("'s")[:_STEM_LENGTH]
     for ending in _ENDINGS:
         if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
             low = low.removesuffix(ending) + ("y" if ending == "ies" else "")
             break
-    # `page` and `pages`, `price` and `pricing` lose their last letter too.
+    # `page` and `pages`, `price` and `pricing` lose their final e too.
     return low.removesuffix("e") if len(low) > 3 else low
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """The stems of all words, and `#` if one of them is a number."""
+    """Return the stems of all words, and `#` if one of them is a number."""
     words = split_words(text)
     number = {ANY_NUMBER} if any(word[0].isdigit() for word in words) else set()
     return frozenset(stem(word) for word in words) | number
 
 
 def significant_stems(text: str) -> frozenset[str]:
-    """The stems of the words that name something."""
+    """Return the stems of the meaningful words."""
     return frozenset(stem(word) for word in split_words(text) if not _is_stop_word(word))
 
 
 def names_phrase(stems: frozenset[str], phrase: str) -> bool:
-    """Whether a text with these stems names a phrase: all of its words."""
+    """Return whether a text with these stems has all words of a phrase."""
     wanted = {ANY_NUMBER} if phrase == ANY_NUMBER else {stem(word) for word in split_words(phrase)}
     return bool(wanted) and wanted <= stems
 
 
 def find_topics(text: str, maximum: int) -> list[str]:
-    """What a text is about, in its own order: runs of telling words, those whose words stand together most.
+    """Return the topics of a text in their order: the runs of meaningful words with the highest weight.
 
-    (Rapid automatic keyword extraction: a word weighs the words it stands with, divided by how often it comes.)"""
+    Rapid automatic keyword extraction: a word's weight is the number of words it occurs with, divided by its frequency.
+    """
     runs = list(_word_runs(text))
     frequency = Counter(stem(word) for run in runs for word in run)
     neighbours = Counter[str]()
@@ -93,7 +94,7 @@ def find_topics(text: str, maximum: int) -> list[str]:
 
 
 def _word_runs(text: str) -> Iterator[list[str]]:
-    """Words that stand together without a small word or a pause between them."""
+    """Yield runs of words without a stop word or a pause between them."""
     for part in _PAUSE.split(text):
         run: list[str] = []
         is_first = True

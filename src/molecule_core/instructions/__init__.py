@@ -1,4 +1,3 @@
-"""The instruction layer: what an agent is told with each message, so that one which has never heard of us answers.
+"""Renders the instructions that agents get with each message: how to answer it.
 
-Above: messages (which tells it), edges, server. Below: the store, the names of tools.
-"""
+Called by messages, which delivers the text, by api and by server; calls the store and the tool names."""

@@ -1,12 +1,11 @@
-"""The three templates that come with Molecule. A text that changes gets a new `VERSION`: what was stored stays.
+"""The three built-in templates. A changed text needs a new `BUILT_IN_VERSION`: stored versions never change.
 
-A program behind a bridge has no tools: its card says so, and `reply_tool` is then the command that answers. What it
-prints is not lost, as it is elsewhere, but kept as a draft.
+A program behind a bridge has no tools: its card says so, and `reply_tool` is then the command that answers. Its output
+is kept as a draft; the output of other agents is lost.
 
-They state where an answer goes, as facts: an agent that is in the middle of something is shown a message with the
-warning that imperatives in it are not to be trusted. They name no tool that the agent does not have, and nothing that a
-sender could have chosen (its name, its role): words beside the instructions would pass for some.
-"""
+The texts state where an answer goes instead of giving orders: an agent in the middle of other work is shown a message
+with the warning that imperatives in it are not to be trusted. They name only tools that the agent has, and nothing that
+a sender can choose (name, role), since such words could pass for instructions."""
 
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.model import BUILT_IN_ORG, ActiveVersion, Template, TemplateContent
 
 BUILT_IN_VERSION = 4
-"""Of all three."""
+"""Version of all three templates."""
 BUILT_IN_AUTHOR = "molecule"
 _DOCS_PATH = "/agent-docs/replies"
 _STDOUT_WARNING = "The sender may not be at the terminal and sees only what goes through the reply tool."
@@ -76,7 +75,7 @@ STDOUT, who may not be at the keyboard.
 {% endif %}
 """
 
-# What an agent has beside the tool that answers: each in its own words, and only if its card has it.
+# Tools beside the one that answers. Each has its own line, written only if the agent's card lists the tool.
 _TOOLS = """\
 {% for tool in available_tools %}
 {% if tool == "send_message_to_user" and intent == "request" and not kind == "approval_request" %}
@@ -96,13 +95,13 @@ _TOOLS = """\
 {% endif %}
 """
 
-# Who works on a delegated task tells its progress otherwise: the person on the canvas did not ask.
+# A delegated task reports its progress in another way: the person on the canvas did not request it.
 _TO_USER = 'tool == "send_message_to_user"'
 _BY_COMMAND = "`{{ reply_tool }} HANDLE --progress 'TEXT'`: progress of long work.\n"
 _FULL_TOOLS = _TOOLS.replace(_TO_USER, f'{_TO_USER} and not kind == "delegation"').replace(
     _BY_COMMAND, f'{{% if not kind == "delegation" %}}\n{_BY_COMMAND}{{% endif %}}\n'
 )
-# Of a delegated task, in the full form only. The id stands in the facts of the message: it is long.
+# For delegated tasks, in the full form only. The id is in the variables of the message, since it is long.
 _TASK = """\
 {% if kind == "delegation" and reply_tool == "molecule reply" %}
 `molecule tool report_progress --json '{"task_id": …, "percent": …}'`: progress.
@@ -144,7 +143,7 @@ Its answer: {% if reply_tool == "molecule reply" %}COMMAND{% else %}CALL{% endif
 {% endif %}
 """
 
-# How the answer is sent: by handle where the agent has that tool, else with the arguments of the usual one.
+# How to send the answer: by handle if the agent has that tool, else with the arguments of the usual one.
 _CALL = """\
 {% if reply_handle %}{% for tool in available_tools %}{% if tool == "reply" %}\
 {{ tool }}(handle="{{ reply_handle }}", text=…){% endif %}{% endfor %}\
@@ -186,7 +185,7 @@ Reminder: this message was handed over before, and no answer to it has reached i
 """
 
 _EXACT_PEER = 'peer_id="{{ peer_id }}"'
-# An id takes as many tokens as all else together, and stands in the message.
+# An id takes as many tokens as everything else together, and the message has it already.
 _SHORT_PEER = '{% if kind == "canvas_user" %}peer_id=""{% else %}peer_id=that of the message{% endif %}'
 
 
@@ -228,18 +227,18 @@ _BUILT_IN_PARTS = {
 
 
 def iter_builtin_templates(at: int) -> Iterator[Template]:
-    """The templates of this version of Molecule, as if they had come at a time (microseconds)."""
+    """Yield the templates of this version of Molecule, with this creation time (microseconds)."""
     for id_, (runtime, parts) in _BUILT_IN_PARTS.items():
         yield Template(BUILT_IN_ORG, id_, BUILT_IN_VERSION, runtime, None, parts, None, at, BUILT_IN_AUTHOR)
 
 
 def active_builtin_version(template: Template) -> ActiveVersion:
-    """A seeded template as it is spoken with."""
+    """Return the active version that a built-in template starts with."""
     return ActiveVersion(BUILT_IN_ORG, template.id, template.version, None, 0, template.created_at)
 
 
 def builtin_catalogue() -> TemplateCatalogue:
-    """A catalogue of nothing but these, for whoever has no store."""
+    """Return a catalogue with only the built-in templates, for use without a store."""
     catalogue, templates = TemplateCatalogue(), list(iter_builtin_templates(0))
     catalogue.put_versions(templates, map(active_builtin_version, templates))
     return catalogue

@@ -1,8 +1,7 @@
-"""Canaries: another version of a template gets a share of the messages, until it is put in force or ended.
+"""Canaries: another version of a template gets a share of the messages until it is activated or ended.
 
-The second hand of this slice, beside the writer. Above: edges, and `messages`, which counts what becomes of messages,
-and ends the trial of a version that does worse. Below: the catalogue, the rules of measuring, store.
-"""
+The second writer of this package. Called by api, and by messages, which counts outcomes and ends the canary of a
+version that does worse."""
 
 from collections.abc import Hashable
 
@@ -20,16 +19,16 @@ from molecule_core.store.journal import org_key
 from molecule_core.wire.schemas.templates import TemplateRolledBackPayload, TemplateSavedPayload
 
 FULL_SHARE = 100
-"""The share of a version that is in force."""
+"""The share, in percent, that makes a version the active one."""
 
 
 def template_keys(org_id: str) -> tuple[Hashable, ...]:
-    """The keys of a command that decides about templates of an organisation: the writer's own."""
+    """Return the command keys for the templates of an organisation. They are those of the writer."""
     return (("templates", org_id),)
 
 
 class CanaryWriter:
-    """Begins and ends them."""
+    """Starts and ends canaries."""
 
     def __init__(
         self, store: Store, catalogue: TemplateCatalogue, validator: TemplateValidator, *, clock: Clock
@@ -40,8 +39,10 @@ class CanaryWriter:
         self._clock = clock
 
     async def set_share(self, org_id: str, template_id: str, version: int, percent: int, by: str) -> ActiveVersion:
-        """Gives a version a share of the messages, in percent: 0 ends its trial, 100 puts it in force. What is counted
-        is counted from now on. The same again changes nothing. Raises NotFound, InvalidField, InvalidTemplate."""
+        """Give a version a share of the messages in percent: 0 ends its canary, 100 activates it.
+
+        Outcomes are counted from now on. An unchanged share changes nothing. Raises NotFound, InvalidField,
+        InvalidTemplate."""
 
         def decide() -> CommandSteps[ActiveVersion]:
             yield from ()
@@ -55,7 +56,7 @@ class CanaryWriter:
             if percent:
                 self._validator.validate_template(
                     replace(template, org_id=org_id)
-                )  # what it extends may be another by now
+                )  # the template it extends may have changed
             payload = TemplateSavedPayload(template_id, chosen.version, by, chosen.canary, chosen.percent)
             return self._version_write_set(chosen, "INSTRUCTION_TEMPLATE_SAVED", payload)
 
@@ -68,7 +69,7 @@ class CanaryWriter:
         return found
 
     def _next_version(self, org_id: str, current: ActiveVersion, version: int, percent: int) -> ActiveVersion | None:
-        """What is to be in force; None: it is so already."""
+        """Return the new active version, or None if it would be unchanged."""
         at = self._clock.now()
         if percent == FULL_SHARE:
             is_unchanged = (current.version, current.canary) == (version, None)
@@ -85,10 +86,10 @@ class CanaryWriter:
         is_unchanged = (current.canary, current.percent) == (version, percent)
         return None if is_unchanged else ActiveVersion(org_id, current.id, current.version, version, percent, at)
 
-    # -- steps for whoever counts --------------------------------------------------------------------------------------
+    # -- write sets for the outcome counter ----------------------------------------------------------------------------
 
     def roll_back(self, active: ActiveVersion, old: OutcomeCount, new: OutcomeCount) -> WriteSet[None]:
-        """Ends the trial of a canary that does worse."""
+        """Return the write set that ends a canary that does worse."""
         payload = TemplateRolledBackPayload(
             active.id,
             active.canary or 0,

@@ -1,11 +1,8 @@
-"""Whether a new version of a template does worse than the one in force: decided by counting, without a guess.
+"""Decides whether a canary does worse than the active version.
 
-Every message that was told how to answer has an outcome some day: it was answered through the platform or declined
-(good), or it was not (missed). Two versions that share the traffic are compared by Fisher's exact test. Because it is
-asked again and again while outcomes come in, each question may claim only its part of the false alarms.
-
-Above: `messages`, which counts. Below: nothing.
-"""
+Every message with instructions has an outcome in the end: good (answered through the platform, or declined) or missed.
+Two versions that share the traffic are compared by Fisher's exact test. The test is repeated while outcomes arrive, so
+each repetition may use only a part of the allowed false-alarm rate."""
 
 import math
 from fractions import Fraction
@@ -13,43 +10,46 @@ from fractions import Fraction
 from msgspec import Struct
 
 FALSE_ALARM_RATE = Fraction(1, 100)
-"""Of all canaries that are as good as the version before, so many at most are ever rolled back."""
+"""Upper bound for the share of equally good canaries that are ever rolled back."""
 METRIC_RUNTIMES = (
     *("claude-code", "codex", "gemini-cli", "opencode", "cline", "cursor"),
     *("langchain", "langgraph", "generic-mcp", "a2a"),
 )
-"""Runtimes that figures name; any other one is "other" there, because people call theirs as they like."""
+"""Runtimes named in metrics. Any other is counted as "other", since runtime names can be chosen freely."""
 MAX_CANARY_OUTCOMES = 1000
-"""Outcomes of a canary, from its first: one that held so long is no trial any more, and a person decides. It bounds
-what a look reads and reckons too."""
+"""Number of outcomes after which a canary is no longer tested and a person decides.
+
+It also bounds the cost of a test."""
 MAX_BASE_OUTCOMES = 2 * MAX_CANARY_OUTCOMES
-"""Newest outcomes of the version in force, since the trial began, that it is compared with: 8 ms on SQLite."""
+"""Number of the active version's newest outcomes since the canary began that it is compared with: 8 ms on SQLite."""
 
 
 class OutcomeCount(Struct, frozen=True):
-    """What became of the messages that one version was told with, as far as it is known."""
+    """Number of good and missed outcomes of one version."""
 
     good: int = 0
     missed: int = 0
 
     @property
     def outcomes(self) -> int:
-        """How many it is known of."""
+        """Return the number of known outcomes."""
         return self.good + self.missed
 
     @property
     def rate(self) -> float | None:
-        """The part that was good; None if nothing is known."""
+        """Return the share of good outcomes, or None if there are none."""
         return self.good / self.outcomes if self.outcomes else None
 
 
 def p_value(old: OutcomeCount, new: OutcomeCount) -> Fraction:
-    """How likely the new version would miss so many or more, of all that both missed, if it were as good as the old
-    one: Fisher's exact test, one-sided."""
+    """Return the one-sided p-value of Fisher's exact test.
+
+    This is the probability that the new version misses as many or more of all missed messages if it is as good as the
+    old one."""
     total, missed = old.outcomes + new.outcomes, old.missed + new.missed
     most = min(missed, new.outcomes)
-    # How many ways there are to draw the new version's messages with so many missed ones among them; the next from the
-    # one before, so that a thousand take a millisecond.
+    # The number of ways to draw the new version's messages with so many missed ones; each is computed from the one
+    # before, so that 1,000 take 1 ms.
     ways = math.comb(missed, new.missed) * math.comb(total - missed, new.good)
     as_bad = ways
     for found in range(new.missed, most):
@@ -60,10 +60,10 @@ def p_value(old: OutcomeCount, new: OutcomeCount) -> Fraction:
 
 
 def alarm_threshold(outcomes: int, min_outcomes: int) -> Fraction | None:
-    """The chance at which, or below which, a canary with so many outcomes is called worse; None: nothing is said then.
+    """Return the p-value up to which a canary counts as worse, or None if this number of outcomes decides nothing.
 
-    The answer at n outcomes may be wrong with a chance of FALSE_ALARMS * least / (n * (n + 1)); over all n from
-    `least` on, that adds up to FALSE_ALARMS."""
+    The test at n outcomes has a false-alarm rate of at most FALSE_ALARM_RATE * min_outcomes / (n * (n + 1)). Over all n
+    from `min_outcomes` on this adds up to FALSE_ALARM_RATE."""
     return (
         FALSE_ALARM_RATE * min_outcomes / (outcomes * (outcomes + 1))
         if min_outcomes <= outcomes <= MAX_CANARY_OUTCOMES
@@ -72,7 +72,7 @@ def alarm_threshold(outcomes: int, min_outcomes: int) -> Fraction | None:
 
 
 def is_significantly_worse(old: OutcomeCount, new: OutcomeCount, *, min_outcomes: int) -> bool:
-    """Whether a canary is to be rolled back. Asked at each of its outcomes; never before `least` of them."""
+    """Return whether a canary must be rolled back. Call it at each outcome; it is never true before `min_outcomes`."""
     threshold = alarm_threshold(new.outcomes, min_outcomes)
     if threshold is None or new.missed * old.outcomes <= old.missed * new.outcomes:
         return False

@@ -1,5 +1,7 @@
-"""All templates in memory, so that none costs a query. Filled from the store at start; changed by the writer after its
-commit, and by the reader's mirror where several processes share one store."""
+"""In-memory cache of all templates, so that none costs a query.
+
+Loaded at start; changed by the writers after their commit, and by `TemplateCacheSync` where several processes share a
+store."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +9,7 @@ from molecule_core.instructions.model import BUILT_IN_ORG, ActiveVersion, Templa
 
 
 class TemplateCatalogue:
-    """Every version of every template, and which one is in force. `changes` counts what was put in."""
+    """All versions of all templates and which are active. `change_count` grows with each change."""
 
     def __init__(self) -> None:
         self._versions: dict[tuple[str, str], dict[int, Template]] = {}
@@ -15,7 +17,7 @@ class TemplateCatalogue:
         self.change_count = 0
 
     def put_versions(self, templates: Iterable[Template], active_versions: Iterable[ActiveVersion]) -> None:
-        """New versions, and what is in force now."""
+        """Add versions, and replace active versions."""
         for template in templates:
             self._versions.setdefault((template.org_id, template.id), {})[template.version] = template
         for each in active_versions:
@@ -23,7 +25,7 @@ class TemplateCatalogue:
         self.change_count += 1
 
     def with_candidate(self, template: Template) -> "TemplateCatalogue":
-        """The same with one more version, which is in force."""
+        """Return a copy with one more version, which is active."""
         other = TemplateCatalogue()
         other._versions = {name: dict(versions) for name, versions in self._versions.items()}
         other._active = dict(self._active)
@@ -33,8 +35,7 @@ class TemplateCatalogue:
         return other
 
     def active_version(self, org_id: str, template_id: str) -> ActiveVersion | None:
-        """What an organisation has decided about a template, or else what comes with Molecule; None: there is no such
-        template."""
+        """Return the active version of a template: the organisation's, else the built-in one, else None."""
         for owner in (org_id, BUILT_IN_ORG):
             found = self._active.get((owner, template_id))
             if found is not None and found.removed_at is None:
@@ -42,17 +43,19 @@ class TemplateCatalogue:
         return None
 
     def own_active_version(self, org_id: str, template_id: str) -> ActiveVersion | None:
-        """What an organisation has decided, also if it was taken back."""
+        """Return the organisation's own active version, also if it was removed."""
         return self._active.get((org_id, template_id))
 
     def find_active_template(self, org_id: str, template_id: str) -> Template | None:
-        """The version in force of a template, as an organisation sees it."""
+        """Return the active template as the organisation sees it."""
         choice = self.active_version(org_id, template_id)
         return None if choice is None else self.find_version(choice.org_id, template_id, choice.version)
 
     def find_version(self, org_id: str, template_id: str, version: int) -> Template | None:
-        """One version, as an organisation sees it: its own, or else Molecule's. What is in force is looked up with the
-        `org_id` of the decision, so that a version of an organisation never answers for one of Molecule's."""
+        """Return one version as the organisation sees it: its own, else the built-in one.
+
+        To find an active version, pass the `org_id` of its `ActiveVersion`: an organisation's version must not replace
+        the built-in one of the same number."""
         for owner in (org_id, BUILT_IN_ORG):
             found = self._versions.get((owner, template_id), {}).get(version)
             if found is not None:
@@ -60,22 +63,23 @@ class TemplateCatalogue:
         return None
 
     def find_by_ref(self, choice: TemplateVersionRef) -> Template | None:
-        """The version that a choice names."""
+        """Return the version that a reference names."""
         return self._versions.get((choice.org_id, choice.template_id), {}).get(choice.version)
 
     def list_versions(self, org_id: str, template_id: str) -> list[Template]:
-        """All versions that an organisation can go back to, newest first: its own, and those of Molecule. A number may
-        come twice, first its own: Molecule's goes on where an organisation's has gone on too."""
+        """Return all versions available to an organisation, newest first.
+
+        These are its own and the built-in ones. A number can occur twice, the organisation's own first."""
         owners = (org_id, BUILT_IN_ORG) if org_id != BUILT_IN_ORG else (BUILT_IN_ORG,)
         all_versions = [each for owner in owners for each in self._versions.get((owner, template_id), {}).values()]
         return sorted(all_versions, key=lambda each: -each.version)
 
     def is_shadowed(self, org_id: str, template_id: str, version: int) -> bool:
-        """Whether an organisation has a version of its own with the number of one of Molecule's."""
+        """Return whether an organisation has its own version with the number of a built-in one."""
         return all(version in self._versions.get((owner, template_id), {}) for owner in (org_id, BUILT_IN_ORG))
 
     def active_templates(self, org_id: str) -> Iterator[tuple[Template, ActiveVersion]]:
-        """The templates that an organisation may use, by their ids."""
+        """Yield the templates that an organisation can use, by id."""
         ids = sorted({id_ for owner, id_ in self._active if owner in (org_id, BUILT_IN_ORG)})
         for id_ in ids:
             template, choice = self.find_active_template(org_id, id_), self.active_version(org_id, id_)
@@ -83,7 +87,7 @@ class TemplateCatalogue:
                 yield template, choice
 
     def extending_template_ids(self, org_id: str, template_id: str) -> list[str]:
-        """The ids of the templates of an organisation whose version in force, or on trial, extends this one."""
+        """Return the ids of an organisation's templates whose active or canary version extends this one."""
         found = []
         for template, choice in self.active_templates(org_id):
             canary = self.find_version(choice.org_id, template.id, choice.canary) if choice.canary else None

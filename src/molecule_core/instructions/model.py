@@ -1,15 +1,15 @@
-"""Templates of instructions, what is put into them, and what comes out."""
+"""Templates of instructions, their input and their output."""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
 BUILT_IN_ORG = ""
-"""The organisation of the templates that come with Molecule."""
+"""Organisation id of the built-in templates."""
 
 
 class Verbosity(StrEnum):
-    """How much is said: all of it; what an agent needs that knows the rest; the same, and what has changed."""
+    """How much is written: everything; only what an agent needs that knows the rest; the same and what has changed."""
 
     FULL = "full"
     COMPACT = "compact"
@@ -17,9 +17,11 @@ class Verbosity(StrEnum):
 
 
 class AgentProfile(Struct, frozen=True, cache_hash=True):
-    """The agent that is spoken to. `template_id`: the workspace's own choice; None: its runtime's. `tools`: bare names
-    that its card says, in the registry's order; `known_tools` False: its card says nothing of tools. `command_line`: it
-    is a program behind a bridge, which answers by a command."""
+    """The agent that gets the instructions.
+
+    `template_id`: the workspace's own choice; None: the runtime's default. `tools`: bare names from its card, in the
+    registry's order; `has_tool_list` False: its card lists no tools. `answers_by_command`: it is a program behind a
+    bridge, which answers by a command."""
 
     workspace_id: str
     org_id: str
@@ -31,8 +33,10 @@ class AgentProfile(Struct, frozen=True, cache_hash=True):
 
 
 class MessageContext(Struct, frozen=True, kw_only=True):
-    """What is true of one message. All text; empty: unknown, or there is none. `arrival_workspace_id`: which seat the
-    message came to, where the process sits in several. `reminder`: it was handed over before, and not answered."""
+    """The variables of one message. All are texts; empty: unknown or none.
+
+    `arrival_workspace_id`: the workspace that got the message, where the process serves several. `reminder`: the
+    message was delivered before and not answered."""
 
     kind: str = ""
     peer_id: str = ""
@@ -51,7 +55,7 @@ class MessageContext(Struct, frozen=True, kw_only=True):
 
 
 class TemplateVersionRef(Struct, frozen=True, cache_hash=True):
-    """A version of a template. `org_id`: whose row it is; empty: one that comes with Molecule."""
+    """A version of a template. `org_id`: its owner; empty: built-in."""
 
     template_id: str
     version: int
@@ -59,13 +63,14 @@ class TemplateVersionRef(Struct, frozen=True, cache_hash=True):
 
     @property
     def name(self) -> str:
-        """As agents and people read it."""
+        """Return the name in the form that agents and people read."""
         return f"{self.template_id}@{self.version}"
 
 
 class RenderedText(Struct, frozen=True):
-    """What is said with one message. `reply_via` is spelled as the runtime does, `available_tools` are bare names.
-    `tokens` is an estimate."""
+    """The instructions of one message.
+
+    `reply_via` is spelled as in the runtime, `available_tools` are bare names. `tokens` is an estimate."""
 
     template_ref: TemplateVersionRef
     verbosity: Verbosity
@@ -78,11 +83,13 @@ class RenderedText(Struct, frozen=True):
 
 
 class TemplateContent(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a template says by itself; the rest it has from the one it extends. `tools` and `lines` add, all else
-    replaces. `lines` and `blocks` are texts of the template language.
+    """The content of a template; the rest comes from the one it extends.
 
-    `reply_tool`: the bare name of the tool that answers. `docs_url`: where agents read more; a path is one of this
-    server. `tools`: names beside the platform's own that may be spoken of, if an agent's card has them."""
+    `tools` and `lines` add to the extended ones, everything else replaces. `lines` and `blocks` are texts of the
+    template language.
+
+    `reply_tool`: the bare name of the tool that answers. `docs_url`: where agents can read more; a path is one of this
+    server. `tools`: names beside the platform's own that may be mentioned if an agent's card has them."""
 
     reply_tool: str | None = None
     docs_url: str | None = None
@@ -93,11 +100,11 @@ class TemplateContent(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 RUNTIME_DEFAULT = ""
-"""Extended instead of one template by its name: the one of the workspace's runtime."""
+"""Value of `extends` for the default template of the workspace's runtime."""
 
 
 class TemplateDraft(Struct, frozen=True):
-    """What somebody wishes a template to be."""
+    """A template to be saved or previewed."""
 
     parts: TemplateContent
     runtime: str = ""
@@ -108,7 +115,7 @@ class TemplateDraft(Struct, frozen=True):
 class Template(Struct, frozen=True):
     """One version of a template, in the order of the columns; it never changes. Times in microseconds.
 
-    `runtime`: for which it is meant; empty: for any. `extends`: whose parts it has beside its own."""
+    `runtime`: the runtime it is meant for; empty: any. `extends`: the template whose parts it adds to."""
 
     org_id: str
     id: str
@@ -122,13 +129,15 @@ class Template(Struct, frozen=True):
 
     @property
     def ref(self) -> TemplateVersionRef:
-        """How others name it."""
+        """Return the reference to this version."""
         return TemplateVersionRef(self.id, self.version, self.org_id)
 
 
 class ActiveVersion(Struct, frozen=True):
-    """Which version of a template is spoken with since when (microseconds), in the order of the columns; `canary` is
-    another one, which gets `percent` of the messages. `removed_at`: the organisation has it no more."""
+    """The active version of a template and its start (microseconds), in the order of the columns.
+
+    `canary`: another version, which gets `percent` of the messages. `removed_at`: the organisation removed the
+    template."""
 
     org_id: str
     id: str

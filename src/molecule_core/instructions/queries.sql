@@ -1,37 +1,37 @@
--- Templates of instructions, and which version of each is in force.
+-- Templates of instructions and their active versions.
 
 -- name: all_templates
--- every version of every template
+-- all versions of all templates
 SELECT org_id, id, version, runtime, extends, parts, note, created_at, created_by FROM instruction_templates;
 
 -- name: templates_by_id
--- every version of the templates of one name, in all organisations
+-- all versions of the templates with an id, in all organisations
 SELECT org_id, id, version, runtime, extends, parts, note, created_at, created_by FROM instruction_templates
 WHERE id = :id;
 
 -- name: all_template_choices
--- what every organisation has decided
+-- the active versions of all organisations
 SELECT org_id, id, version, canary, percent, since, removed_at FROM instruction_choices;
 
 -- name: template_choices_by_id
--- what all organisations have decided about the templates of one name
+-- the active versions of the templates with an id, in all organisations
 SELECT org_id, id, version, canary, percent, since, removed_at FROM instruction_choices WHERE id = :id;
 
 -- name: insert_template
--- a new version
+-- insert a version
 -- mirrored: template by id
 INSERT INTO instruction_templates (org_id, id, version, runtime, extends, parts, note, created_at, created_by)
 VALUES (:org_id, :id, :version, :runtime, :extends, :parts, :note, :created_at, :created_by);
 
 -- name: seed_template
--- a version that comes with Molecule; what is there stays as it is
+-- insert a built-in version unless it exists
 -- mirrored: template by id
 INSERT INTO instruction_templates (org_id, id, version, runtime, extends, parts, note, created_at, created_by)
 VALUES (:org_id, :id, :version, :runtime, :extends, :parts, :note, :created_at, :created_by)
 ON CONFLICT (org_id, id, version) DO NOTHING;
 
 -- name: choose_template
--- which version of a template is in force, on trial, or that it is gone
+-- set the active version of a template, its canary and its removal
 -- mirrored: template by id
 INSERT INTO instruction_choices (org_id, id, version, canary, percent, since, removed_at)
 VALUES (:org_id, :id, :version, :canary, :percent, :since, :removed_at)
@@ -40,7 +40,7 @@ ON CONFLICT (org_id, id) DO UPDATE SET
     removed_at = excluded.removed_at;
 
 -- name: seed_template_choice
--- a version that comes with Molecule is in force, unless a later one is
+-- activate a built-in version unless a later one is active
 -- mirrored: template by id
 INSERT INTO instruction_choices (org_id, id, version, canary, percent, since, removed_at)
 VALUES (:org_id, :id, :version, NULL, 0, :since, NULL)

@@ -1,4 +1,4 @@
-"""Reads of templates: all of them are in memory."""
+"""Reads of templates, all from memory."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from molecule_core.store.database import Row, Store
 
 
 class InstructionReader:
-    """What others may know of templates."""
+    """Read access to templates."""
 
     def __init__(self, catalogue: TemplateCatalogue) -> None:
         self.active_version = catalogue.active_version
@@ -23,13 +23,13 @@ class InstructionReader:
 
 
 async def load_catalogue(store: Store, catalogue: TemplateCatalogue) -> None:
-    """Fills the catalogue from the store, at start."""
+    """Fill the catalogue from the store at start."""
     templates = [_template_from_row(row) for row in await store.rows("all_templates", {})]
     catalogue.put_versions(templates, [ActiveVersion(*row) for row in await store.rows("all_template_choices", {})])
 
 
 class TemplateCacheSync(SyncedCache):
-    """Keeps the catalogue current where other processes change the store too."""
+    """Keeps the catalogue in sync with changes made by other processes."""
 
     KINDS = ("template",)
 
@@ -37,7 +37,7 @@ class TemplateCacheSync(SyncedCache):
         self._catalogue = catalogue
 
     async def load(self, read: BatchReader, _kind: str, keys: list[str]) -> Iterable[str]:
-        """What another process has changed. Nobody waits for it: it is in force with the next message."""
+        """Load what another process changed. Notifies no channel: it applies from the next message on."""
         query_params = [{"id": key} for key in keys]
         templates = [_template_from_row(row) for rows in await read("templates_by_id", query_params) for row in rows]
         active_versions = [
@@ -47,7 +47,7 @@ class TemplateCacheSync(SyncedCache):
         return ()
 
     async def load_all(self, read: BatchReader) -> None:
-        """Everything: more has changed than is noted."""
+        """Reload everything, since the list of changes is incomplete."""
         templates = [_template_from_row(row) for row in (await read("all_templates", [{}]))[0]]
         self._catalogue.put_versions(
             templates, [ActiveVersion(*row) for row in (await read("all_template_choices", [{}]))[0]]

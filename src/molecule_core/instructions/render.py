@@ -1,11 +1,10 @@
-"""From a template and the facts of a message to the words that tell an agent how to answer.
+"""Renders a template and the variables of a message to instructions.
 
-A text is parsed and compiled once for each version. What does not change from message to message (the agent's tools,
-the kind, the form) is filled in once too, for each way in which the conditions come out: a skeleton. A message then
-costs the look-up of its skeleton and one formatting.
+A text is parsed and compiled once for each version. What does not change from message to message (tools, kind, form) is
+also rendered once, for each combination of condition outcomes: a skeleton. A message then costs the look-up of its
+skeleton and one formatting.
 
-Above: messages (telling) and edges, which put the words on the wire. Below: the language, the rules, the catalogue.
-"""
+Called by messages and api, which put the text on the wire."""
 
 import logging
 from collections.abc import Callable
@@ -32,24 +31,25 @@ from molecule_core.instructions.model import AgentProfile, MessageContext, Rende
 from molecule_core.tools.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
 
 _log = logging.getLogger("molecule.instructions")
-# What is remembered at most. Beyond that all of it is made anew: a few microseconds each.
+# Maximum sizes of the caches. Above them a cache is cleared; rebuilding an entry takes a few microseconds.
 _MAX_PROFILES, _MAX_PLANS, _MAX_SKELETONS = 100_000, 4_096, 64
-# A byte of UTF-8 is at least a quarter of a character: below so many nothing has to be counted.
+# A UTF-8 character has at most 4 bytes, so a text below a quarter of the limit need not be measured.
 _MAX_CHARACTER_BYTES = 4
 
-# Members of an enumeration are looked up slowly.
+# Looking up members of an enumeration is slow.
 _FULL, _COMPACT = Verbosity.FULL, Verbosity.COMPACT
 
 FailureListener = Callable[[AgentProfile, TemplateVersionRef, str], None]
-# Ids and times, which is what values are, are short of words: so many tokens in four characters.
+# Tokens in four characters of a value. Values are ids and times, which have few words.
 _TOKENS_PER_FOUR_CHARACTERS = 3
 
-# -- a template, spoken to an agent ------------------------------------------------------------------------------------
+# -- a template, rendered for an agent ---------------------------------------------------------------------------------
 
 
 class _Skeleton:
-    """Words with places for the values of a message: every other of `pieces` is such a place. Most words have one,
-    between two `ends`."""
+    """Text with placeholders for the values of a message: every other item of `pieces` is one.
+
+    Most texts have one placeholder, between the two `ends`."""
 
     __slots__ = ("ends", "get_values", "length", "max_bytes", "pieces", "reply_via", "tokens")
 
@@ -63,7 +63,7 @@ class _Skeleton:
         self.ends = (self.pieces[0], self.pieces[2]) if len(names) == 1 and names[0] != "attempt" else None
         get_values = field_getter(names)
         self.get_values: Callable[[MessageContext], Any] = (
-            get_values  # a text where there are ends, else a tuple of texts
+            get_values  # returns a text if `ends` is set, else a tuple of texts
         )
         if self.ends is not None:
             self.get_values = attrgetter(names[0])
@@ -71,10 +71,10 @@ class _Skeleton:
             self.get_values = lambda message: tuple(map(str, get_values(message)))
 
     def fill(self, message: MessageContext) -> str:
-        """The words for one message."""
+        """Return the text for one message."""
         values = self.get_values(message)
         joined = values if self.ends is not None else "".join(values)
-        if self.length + len(joined) > self.max_bytes:  # a byte is at least a character
+        if self.length + len(joined) > self.max_bytes:  # a character has at least one byte
             raise TemplateTooLarge(f"its words have more than {self.max_bytes} bytes")
         if self.ends is not None:
             before, after = self.ends
@@ -85,34 +85,34 @@ class _Skeleton:
 
 
 def _split_pieces(out: list[str]) -> list[str]:
-    """What was written, so that words and places take turns, without empty lines."""
+    """Return text and placeholders alternately, without empty lines."""
     pieces: list[str] = []
     since = 0
     for position, each in enumerate(out):
         if type(each) is ValuePlaceholder:
-            pieces += (_join_words(out[since:position]), each)
+            pieces += (_join_text(out[since:position]), each)
             since = position + 1
-    pieces.append(_join_words(out[since:]))
+    pieces.append(_join_text(out[since:]))
     pieces[0], pieces[-1] = pieces[0].lstrip("\n"), pieces[-1].rstrip()
     return pieces
 
 
-def _join_words(words: list[str]) -> str:
-    joined = "".join(words)
+def _join_text(parts: list[str]) -> str:
+    joined = "".join(parts)
     while "\n\n" in joined:
         joined = joined.replace("\n\n", "\n")
     return joined
 
 
 def sanitize_line(value: str) -> str:
-    """A value in one line, without what cannot be seen."""
+    """Return a value on one line, without invisible characters."""
     if value.isprintable():
         return value
     return " ".join("".join(each if each.isprintable() else " " for each in value).split())
 
 
 class _RenderPlan:
-    """One version of a template, for agents of one runtime with the same tools in one organisation."""
+    """One version of a template, for agents of one organisation and runtime with the same tools."""
 
     def __init__(self, template: CompiledTemplate, profile: AgentProfile, public_url: str, chain: str) -> None:
         parts = template.parts
@@ -123,16 +123,20 @@ class _RenderPlan:
         self._preferred_reply_tool = parts.reply_tool or rules.REPLY_TOOL
         self._profile = profile
         self.tools = rules.usable_tools(profile.tools, (self._preferred_reply_tool, *parts.tools))
-        spelled = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
-        # A template that does not know the command says to a program what it says to any agent without a tool.
+        tool_names = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
+        # A template that does not mention the command treats a program like an agent without tools.
         self._by_command = profile.answers_by_command and template.tests_command
         reply_ways = (REPLY_COMMAND,) if self._by_command else () if profile.has_tool_list else ("?",)
-        rendered = (chain, self.docs_url, *spelled, *reply_ways)
+        rendered = (chain, self.docs_url, *tool_names, *reply_ways)
         self.static_key = f"{rules.hash64(*rendered):016x}"
-        self._tool_index = {name: (position, name, spelled[position]) for position, name in enumerate(self.tools)}
-        # What is written for each variable; what is another with each message is a place.
-        self._rendered: dict[str, Any] = {**VALUE_PLACEHOLDERS, "docs_url": self.docs_url, "available_tools": spelled}
-        # A handle is of no use to an agent that cannot give it.
+        self._tool_index = {name: (position, name, tool_names[position]) for position, name in enumerate(self.tools)}
+        # What is written for each variable; message variables are placeholders.
+        self._rendered: dict[str, Any] = {
+            **VALUE_PLACEHOLDERS,
+            "docs_url": self.docs_url,
+            "available_tools": tool_names,
+        }
+        # An agent without the tool cannot use a handle.
         if rules.REPLY_BY_HANDLE_TOOL not in self.tools and not self._by_command:
             self._rendered["reply_handle"] = ""
         self._reply_tools: dict[str, tuple[str, str]] = {}
@@ -141,13 +145,13 @@ class _RenderPlan:
         self._delta: dict[Any, _Skeleton] = {}
 
     def skeleton_for(self, verbosity: Verbosity, message: MessageContext) -> _Skeleton:
-        """The words for a message of this sort."""
+        """Return the skeleton for a message, cached."""
         template = self._template
         if verbosity is _FULL:
             known, variant_key = self._full, template.full_variant_key
         else:
             known, variant_key = (self._compact if verbosity is _COMPACT else self._delta), template.short_variant_key
-        if template.lists_attachments and message.attachments:  # their names stand in it
+        if template.lists_attachments and message.attachments:  # the skeleton would contain their names
             return self.build_skeleton(verbosity, message)
         a, b, c, d, e, f = variant_key.get_values(message)
         # control: render-cache-key
@@ -162,7 +166,7 @@ class _RenderPlan:
         return found
 
     def build_skeleton(self, verbosity: Verbosity, message: MessageContext) -> _Skeleton:
-        """The same, not remembered."""
+        """Return the skeleton for a message, not cached."""
         bare, spelled_name = self._reply_tool_for(message.kind)
         values = dict(zip(ast.MESSAGE_VARIABLES, _message_values(message), strict=True))
         values["attempt"] = str(message.attempt)
@@ -184,7 +188,7 @@ class _RenderPlan:
         return _Skeleton(context, spelled_name, limits.instruction_bytes)
 
     def _reply_tool_for(self, kind: str) -> tuple[str, str]:
-        """What answers this kind of message: bare, and as the runtime spells it."""
+        """Return the tool that answers this kind of message: its bare name and the runtime's spelling."""
         found = self._reply_tools.get(kind)
         if found is None:
             profile = self._profile
@@ -202,20 +206,21 @@ class _RenderPlan:
 _message_values = field_getter(ast.MESSAGE_VARIABLES)
 
 
-# -- the renderer ------------------------------------------------------------------------------------------------------
+# -- renderer ----------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(_MAX_PROFILES)
 def agent_profile(
     workspace_id: str, org_id: str, runtime: str, template_id: str | None, card: str | None
 ) -> AgentProfile:
-    """The agent of a workspace, by what is known of it; `card`: JSON. While nothing of that changes it is one object,
-    which the renderer finds fastest."""
+    """Return the profile of a workspace's agent; `card` is JSON.
+
+    It is the same object as long as nothing changes, which the renderer finds fastest."""
     return AgentProfile(workspace_id, org_id, runtime, template_id, *rules.tools_from_card(card))
 
 
 class Renderer:
-    """Renders for everybody. `failed`: how often a template could not be rendered; `when_failed` is told of each."""
+    """Renders instructions. `failure_count` counts templates that could not be rendered; `on_failure` gets each."""
 
     def __init__(self, catalogue: TemplateCatalogue, *, public_url: str, limits: Limits) -> None:
         self._catalogue = catalogue
@@ -228,11 +233,12 @@ class Renderer:
         self._plans: dict[Any, _RenderPlan] = {}
         self._templates: dict[tuple[str, str, TemplateVersionRef], tuple[CompiledTemplate, str] | TemplateError] = {}
         self.failure_count = 0
-        self.on_failure: FailureListener = lambda _seat, _choice, _reason: None
+        self.on_failure: FailureListener = lambda _profile, _choice, _reason: None
 
     def choose_version(self, profile: AgentProfile, activity_id: str, number: int | None = None) -> TemplateVersionRef:
-        """The version that a message's agent is told with: always the same for the same message. `number`: the
-        message's in its inbox."""
+        """Return the version for a message, always the same for the same message.
+
+        `number`: the message's number in its inbox."""
         self._refresh()
         chosen = self._chosen_versions.get(profile)
         if chosen is None:
@@ -245,14 +251,13 @@ class Renderer:
         return chosen.canary if canary else chosen.base
 
     def static_key(self, profile: AgentProfile, choice: TemplateVersionRef) -> str:
-        """What an agent has been told that does not change from message to message; another text: something of it is
-        other now, and a delta says what."""
+        """Return a hash of what does not change from message to message. If it differs, a delta is due."""
         return self._plan_for(profile, choice).static_key
 
     def render(
         self, profile: AgentProfile, choice: TemplateVersionRef, verbosity: Verbosity, message: MessageContext
     ) -> RenderedText | None:
-        """The words for one message; None: there are none, and whoever counts failures was told."""
+        """Return the instructions for one message, or None after a failure, which is reported."""
         try:
             plan = (
                 self._plan_by_profile.get((profile, choice))
@@ -283,11 +288,11 @@ class Renderer:
     def render_uncached(
         self, profile: AgentProfile, choice: TemplateVersionRef, verbosity: Verbosity, message: MessageContext
     ) -> str:
-        """The same words, put together as if no message had come before."""
+        """Return the text for one message without using cached skeletons."""
         return self._plan_for(profile, choice).build_skeleton(verbosity, message).fill(message)
 
     def clear_caches(self) -> None:
-        """All that is remembered is made anew."""
+        """Clear all caches."""
         self._chosen_versions.clear()
         self._plan_by_profile.clear()
         self._plans.clear()
@@ -302,7 +307,7 @@ class Renderer:
         return len(text.encode("utf-8", "surrogatepass")) > self._limits.instruction_bytes
 
     def record_failure(self, profile: AgentProfile, choice: TemplateVersionRef | None, error: Exception) -> None:
-        """Nothing can be said with a message. `choice`: None where none could be made."""
+        """Record that a message gets no instructions. `choice` is None if no version could be chosen."""
         ref = choice or TemplateVersionRef(
             profile.template_id or rules.default_template_id(profile.runtime), 0, profile.org_id
         )
@@ -314,7 +319,7 @@ class Renderer:
         self.failure_count += 1
         try:
             self.on_failure(profile, choice, reason)
-        except Exception:  # whoever is told of failures must not make another one of them
+        except Exception:  # a failing listener must not cause another failure
             _log.exception("that the template %s failed could not be told", choice.name)
 
     def _choose_versions(self, profile: AgentProfile) -> "_ChosenVersions":
@@ -355,7 +360,7 @@ class Renderer:
         return found
 
     def _compiled_template(self, profile: AgentProfile, choice: TemplateVersionRef) -> tuple[CompiledTemplate, str]:
-        """What a version says with those it extends, and their names."""
+        """Return a version merged with those it extends, compiled, and their names."""
         org_id, default_id = profile.org_id, rules.default_template_id(profile.runtime)
         found = self._templates.get((org_id, default_id, choice))
         if found is None:
@@ -368,7 +373,7 @@ class Renderer:
             template_names = " ".join(f"{each.org_id}/{each.ref.name}" for each in templates)
             try:
                 found = (CompiledTemplate(rules.merge_content(templates), self._limits), template_names)
-            except TemplateError as error:  # found once, not with each message anew
+            except TemplateError as error:  # cached, so that an invalid template is not compiled for each message
                 found = error
             self._templates[org_id, default_id, choice] = found
         if isinstance(found, TemplateError):
@@ -377,7 +382,7 @@ class Renderer:
 
 
 class _ChosenVersions(Struct, frozen=True):
-    """Which versions an agent is told with."""
+    """The versions that an agent gets."""
 
     base: TemplateVersionRef
     canary: TemplateVersionRef | None

@@ -1,4 +1,4 @@
-"""Which template is meant, what it says with those it extends, what an agent's card tells of tools. Pure."""
+"""Rules: choice of a template, inheritance, tools from an agent's card. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -16,50 +16,52 @@ CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE = "claude-code-default", 
 _DEFAULT_TEMPLATE_IDS = {Runtime.CLAUDE_CODE: CLAUDE_CODE_TEMPLATE, Runtime.CODEX: CODEX_TEMPLATE}
 DEFAULT_IDS = (CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE)
 WORKSPACE_TEMPLATE_PREFIX = "workspace:"
-"""How the template of one workspace alone begins; the workspace's id follows."""
+"""Prefix of the id of a template for one workspace; the workspace's id follows."""
 
 OPENING_BLOCK = "reminder"
 FULL_BLOCKS = ("reply", "silence", "tools", "files", "docs")
 CLOSING_BLOCK = "message"
 COMPACT_BLOCK, DELTA_BLOCK = "compact", "delta"
 BLOCKS = (OPENING_BLOCK, *FULL_BLOCKS, CLOSING_BLOCK, COMPACT_BLOCK, DELTA_BLOCK)
-"""The named texts of a template. The full form: those of FULL, then the lines, then CLOSING, which is about the one
-message: what stays the same comes first, for the caches of prompts."""
+"""The named texts of a template. The full form has FULL_BLOCKS, then the lines, then CLOSING_BLOCK.
+
+The closing block is about the one message: what stays the same comes first, for prompt caches."""
 REQUIRED_BLOCKS = ("reply", COMPACT_BLOCK)
-"""What a template that extends nothing must say."""
+"""Blocks that a template without `extends` must have."""
 
 REPLY_TOOL, REPLY_BY_HANDLE_TOOL, WRITE_TO_USER_TOOL = "reply_to_workspace", "reply", "send_message_to_user"
 DECIDE_TOOL, (APPROVAL_REQUEST_KIND, _) = "decide_approval", APPROVAL_KINDS
-"""What decides on an approval, and the kind of message that no other tool answers."""
-# Tools of which instructions may speak. Some of them are younger than the registry in which this was written.
+"""The tool that decides on an approval, and the kind of message that no other tool answers."""
+# Tools that instructions may mention. The registry has the four last ones too; `dict.fromkeys` drops duplicates.
 KNOWN_TOOLS = tuple(
     dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE_TOOL, "decline", "present_options", DECIDE_TOOL))
 )
 MAX_TOOLS = 64
-"""Tools that are spoken of at most."""
+"""Maximum number of tools that instructions mention."""
 MAX_INHERITANCE = 8
-"""Templates that one extends, directly and through others."""
+"""Maximum number of templates that one extends, directly and through others."""
 
 
 def default_template_id(runtime: str) -> str:
-    """The template of a workspace that names none."""
+    """Return the template id of a workspace that has chosen none."""
     return _DEFAULT_TEMPLATE_IDS.get(runtime_for_name(runtime), GENERIC_TEMPLATE)
 
 
 @lru_cache(4096)
 def tool_name_for(tool: str, runtime: str) -> str:
-    """A tool as the model of a runtime knows it."""
+    """Return the name of a tool as the model of a runtime knows it."""
     return tool_name(tool, runtime_for_name(runtime))
 
 
-# -- templates that extend others --------------------------------------------------------------------------------------
+# -- inheritance -------------------------------------------------------------------------------------------------------
 
 
 def inheritance_chain(
     leaf: Template, find: Callable[[str], Template | None], *, default_id: str
 ) -> tuple[list[Template], str]:
-    """A template and those it extends, itself last; and what is wrong with them, empty if nothing is. `find`: the
-    version in force of a template; `default_id`: the template of the workspace's runtime."""
+    """Return a template after those it extends, and what is wrong with them, or "".
+
+    `find` returns the active version of a template; `default_id`: the template of the workspace's runtime."""
     found, seen = [leaf], {leaf.id}
     while (wanted := found[0].extends) is not None:
         parent_id = default_id if wanted == RUNTIME_DEFAULT else wanted
@@ -77,7 +79,7 @@ def inheritance_chain(
 
 
 def merge_content(templates: Iterable[Template]) -> TemplateContent:
-    """What templates say together, the base first: tools and lines add up, all else replaces."""
+    """Merge templates, the base first: tools and lines add up, everything else replaces."""
     reply_tool = docs_url = stdout_warning = None
     tools: dict[str, None] = {}
     lines: list[str] = []
@@ -96,15 +98,15 @@ def merge_content(templates: Iterable[Template]) -> TemplateContent:
 
 
 def usable_tools(tools: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
-    """Those of an agent's tools that may be spoken of, in the registry's order; `own`: names that a template adds."""
+    """Return the tools that may be mentioned, in the registry's order; `own`: names that a template adds."""
     names = frozenset(tools)
     return tuple(name for name in dict.fromkeys((*KNOWN_TOOLS, *own)) if name in names)[:MAX_TOOLS]
 
 
 def choose_reply_tool(preferred: str, kind: str, tools: Sequence[str], *, has_tool_list: bool) -> str:
-    """The tool that answers a message of a kind: the template's, else another that the agent has; empty if it has none.
+    """Return the tool that answers a kind of message: the template's, else another that the agent has, else "".
 
-    Of an agent whose card is silent it is believed that it has the usual one."""
+    An agent whose card lists no tools is assumed to have the preferred one."""
     if kind == APPROVAL_REQUEST_KIND:
         return DECIDE_TOOL if not has_tool_list or DECIDE_TOOL in tools else ""
     if not has_tool_list:
@@ -119,8 +121,9 @@ def choose_reply_tool(preferred: str, kind: str, tools: Sequence[str], *, has_to
 
 
 def tools_from_card(card: str | None) -> tuple[tuple[str, ...], bool, bool]:
-    """What an agent card (JSON) tells: the agent's tools by their bare names, whether it tells of any at all, and
-    whether the agent is a program behind a bridge, which has none (`tools/agent_cards.py` says where all this stands)."""
+    """Return what an agent card (JSON) declares: bare tool names, whether it lists tools, whether it is a program.
+
+    A program behind a bridge has no tools. The format is defined in `tools/agent_cards.py`."""
     try:
         decoded = msgspec.json.decode(card or "{}")
     except msgspec.DecodeError:
@@ -129,20 +132,22 @@ def tools_from_card(card: str | None) -> tuple[tuple[str, ...], bool, bool]:
     return found or (), found is not None, not found and has_command_line(decoded)
 
 
-# -- a share of the messages -------------------------------------------------------------------------------------------
+# -- canary share ------------------------------------------------------------------------------------------------------
 
 _CIRCLE = 1 << 64
-# The golden ratio's part of 2**64: steps of it fill a circle evenly, wherever one begins and stops.
+# The golden ratio's part of 2**64: steps of this size fill a circle evenly from any start to any end.
 _GOLDEN_STEP = 0x9E3779B97F4A7C15
 
 
 def hash64(*names: str) -> int:
-    """A number for some names, the same in every process."""
+    """Return a hash of names that is the same in every process."""
     return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big")
 
 
 def is_in_canary_share(percent: int, offset: int, number: int | None, activity_id: str) -> bool:
-    """Whether a message is among the share that tries a version: by its number in its inbox, so that any few in a row
-    hold their share; of a message that has none, by its id. `place`: where the inbox begins on the circle."""
+    """Return whether a message belongs to the share of the canary.
+
+    It depends on the message's number in its inbox, so that any few in a row have the right share; without a number, on
+    its id. `offset`: where the inbox begins on the circle."""
     point = offset ^ hash64(activity_id) if number is None else offset + number * _GOLDEN_STEP
     return point % _CIRCLE * 100 < percent * _CIRCLE

@@ -1,4 +1,4 @@
-"""The parts of the instruction layer, put together. Above: server. Below: the rest of the slice."""
+"""Builds the instruction layer."""
 
 from molecule_core.common.clock import Clock
 from molecule_core.common.limits import Limits
@@ -15,7 +15,7 @@ from molecule_core.store.database import Store
 
 
 class InstructionServices:
-    """One for a server. `load` it when the store is open, then let the writer `seed`."""
+    """The services of the instruction layer. After the store is open, call `load`, then seed with the writer."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class InstructionServices:
         self.renderer.on_failure = self._record_failure
 
     async def load(self) -> None:
-        """Reads all templates into memory."""
+        """Load all templates into memory."""
         await load_catalogue(self._store, self._catalogue)
 
     def _record_failure(self, profile: AgentProfile, ref: TemplateVersionRef, reason: str) -> None:

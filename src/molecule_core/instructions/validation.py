@@ -1,7 +1,4 @@
-"""Whether a template may be saved, and what it would say. Nothing is written here.
-
-Above: the writer, which saves; the edge, which previews. Below: script, the renderer, the catalogue.
-"""
+"""Checks templates before they are saved. Writes nothing."""
 
 import re
 from collections.abc import Iterator
@@ -40,10 +37,10 @@ EXAMPLE_MESSAGE = MessageContext(
     intent="request",
     due_at="2026-01-01T12:02:00Z",
 )
-"""A message as it might be, for previews."""
+"""An example message, for previews."""
 _LONGEST_MESSAGE = MessageContext(
     peer_id=_EXAMPLE_ID,
-    peer_name="\U0001f600" * 120,  # four bytes each
+    peer_name="\U0001f600" * 120,  # 4 bytes each
     peer_role="\U0001f600" * 500,
     workspace_id=_EXAMPLE_ID,
     arrival_workspace_id=_EXAMPLE_ID,
@@ -58,7 +55,7 @@ _LONGEST_MESSAGE = MessageContext(
 
 
 class TemplateValidator:
-    """Looks at templates before they are saved."""
+    """Validates templates before they are saved."""
 
     def __init__(self, catalogue: TemplateCatalogue, *, public_url: str, limits: Limits) -> None:
         self._catalogue = catalogue
@@ -66,7 +63,7 @@ class TemplateValidator:
         self._limits = limits
 
     def validate_template(self, template: Template) -> list[str]:
-        """Whether it may be saved; what its author may not have meant. Raises InvalidTemplate."""
+        """Validate a template and return warnings for its author. Raises InvalidTemplate."""
         warnings = [*self._check_texts(template.parts)]
         self._check_names(template.parts)
         self._check_inheritance(template)
@@ -74,7 +71,7 @@ class TemplateValidator:
         return warnings
 
     def candidate_renderer(self, template: Template) -> Renderer:
-        """Renders as if this version were in force."""
+        """Return a renderer in which this version is active."""
         return Renderer(self._catalogue.with_candidate(template), public_url=self._public_url, limits=self._limits)
 
     def _check_texts(self, parts: TemplateContent) -> Iterator[str]:
@@ -114,7 +111,7 @@ class TemplateValidator:
             raise _template_error(part, f"it holds the hidden character U+{ord(hidden):04X}; remove it")
 
     def _check_inheritance(self, template: Template) -> None:
-        """What it extends, and whether they say together what must be said."""
+        """Check what the template extends and that the required blocks exist."""
         for default in rules.DEFAULT_IDS:
             found, error = rules.inheritance_chain(
                 template, lambda id_: self._catalogue.find_active_template(template.org_id, id_), default_id=default
@@ -131,9 +128,9 @@ class TemplateValidator:
                 raise _template_error("extends", f"with what it extends: {text.reason}") from None
 
     def _check_size(self, template: Template) -> None:
-        """Whether it stays within the bound for the longest of messages, for every kind and form."""
+        """Check the size limit with the longest messages of every kind and form."""
         renderer, failures = self.candidate_renderer(template), list[str]()
-        renderer.on_failure = lambda _seat, _choice, reason: failures.append(reason)
+        renderer.on_failure = lambda _profile, _choice, reason: failures.append(reason)
         every = rules.usable_tools((*rules.KNOWN_TOOLS, *template.parts.tools), template.parts.tools)
         for tools, by_command in ((every, False), ((), False), ((), True)):
             profile = AgentProfile(_EXAMPLE_ID, template.org_id, "claude-code", template.id, tools, True, by_command)

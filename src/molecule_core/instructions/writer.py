@@ -1,4 +1,4 @@
-"""The only hand that changes templates of instructions and which of their versions are in force."""
+"""Writes templates and their active versions, beside `CanaryWriter`."""
 
 import asyncio
 import logging
@@ -13,8 +13,7 @@ from molecule_core.common.errors import InvalidField, NotFound, TemplateInUse, T
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import is_valid_client_id, validate_line
 from molecule_core.instructions import rules
-from molecule_core.instructions.builtin_templates import active_builtin_version as seeded_in_force
-from molecule_core.instructions.builtin_templates import iter_builtin_templates
+from molecule_core.instructions.builtin_templates import active_builtin_version, iter_builtin_templates
 from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.model import (
     BUILT_IN_ORG,
@@ -31,16 +30,17 @@ from molecule_core.store.queries import Params
 from molecule_core.wire.schemas.templates import TemplateFailedPayload, TemplateSavedPayload
 
 _log = logging.getLogger("molecule.instructions")
-# Of each version that fails an organisation is told once by a process; so many are remembered.
+# A process reports each failing version once to an organisation; it remembers 10,000 reports.
 _MAX_REPORTED = 10_000
 TEMPLATE_NOUN = "instruction template"
 WorkspaceExists = Callable[[str, str], bool]
-"""Whether a workspace, by its id, lives in an organisation: its own template is none of anybody else's."""
+"""Returns whether a workspace is in an organisation: only it may save the workspace's own template."""
 
 
 class InstructionWriter:
-    """Saves templates. A version never changes; saving makes a new one. One change of an organisation's templates at a
-    time, so that each decides on what the others left."""
+    """Saves templates. A version never changes; saving creates a new one.
+
+    Commands on the templates of an organisation run one at a time, so that each sees the result of the one before."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class InstructionWriter:
         self._reported: set[tuple[str, TemplateVersionRef]] = set()
 
     async def seed_builtin_templates(self) -> None:
-        """Puts the templates of this version of Molecule beside those that are there; nothing is overwritten."""
+        """Store the built-in templates of this version of Molecule. Nothing is overwritten."""
         now, writes = self._clock.now(), list[tuple[str, Params]]()
         templates, active_versions = list[Template](), list[ActiveVersion]()
         for template in iter_builtin_templates(now):
@@ -70,7 +70,7 @@ class InstructionWriter:
                 writes.append(("seed_template", _template_params(template)))
             found = self._catalogue.own_active_version(BUILT_IN_ORG, template.id)
             if found is None or found.version < template.version:
-                active_versions.append(seeded_in_force(template))
+                active_versions.append(active_builtin_version(template))
                 writes.append(("seed_template_choice", active_versions[-1]))
 
         def decide() -> CommandSteps[None]:
@@ -83,8 +83,9 @@ class InstructionWriter:
     async def save_template(
         self, org_id: str, template_id: str, draft: TemplateDraft, by: str, *, activate: bool = True
     ) -> tuple[Template, list[str]]:
-        """A new version, and what its author may not have meant. `in_force`: whether messages are told with it from now
-        on. Raises InvalidField, InvalidTemplate, TooManyTemplates."""
+        """Save a new version and return it with warnings for its author. `activate`: use it from now on.
+
+        Raises InvalidField, InvalidTemplate, TooManyTemplates."""
         self._check_id(template_id)
 
         def decide() -> CommandSteps[tuple[Template, list[str]]]:
@@ -102,7 +103,7 @@ class InstructionWriter:
         return await self._store.run(self._template_command(org_id, decide))
 
     def build_candidate(self, org_id: str, template_id: str, draft: TemplateDraft, by: str) -> Template:
-        """The version that a draft would become; it is not checked. Raises InvalidField."""
+        """Return the version that a draft would become, unchecked. Raises InvalidField."""
         max_length = self._limits.short_text_length
         note = None if draft.note is None else validate_line(draft.note, max_length, "note")
         known = self._catalogue.list_versions(org_id, template_id)
@@ -121,8 +122,10 @@ class InstructionWriter:
     async def restore_version(
         self, org_id: str, template_id: str, version: int, by: str, *, built_in: bool | None = None
     ) -> Template:
-        """Another version is in force; a trial ends. `built_in`: whether Molecule's is meant; None: the organisation's
-        own, if it has one of this number. Raises NotFound, InvalidField, InvalidTemplate."""
+        """Activate another version and end a canary.
+
+        `built_in`: whether the built-in version is meant; None: the organisation's own if it has this number. Raises
+        NotFound, InvalidField, InvalidTemplate."""
 
         def decide() -> CommandSteps[Template]:
             yield from ()
@@ -131,7 +134,9 @@ class InstructionWriter:
             template = self._catalogue.find_version(BUILT_IN_ORG if built_in else org_id, template_id, version)
             if template is None or (built_in is False and template.org_id == BUILT_IN_ORG):
                 raise NotFound(what=f"version {version} of this template")
-            self._validator.validate_template(replace(template, org_id=org_id))  # what it extends may be another by now
+            self._validator.validate_template(
+                replace(template, org_id=org_id)
+            )  # the template it extends may have changed
             chosen = ActiveVersion(org_id, template_id, version, None, 0, self._clock.now())
             if built_in and self._catalogue.is_shadowed(org_id, template_id, version):
                 chosen = self._builtin_version(chosen)
@@ -140,8 +145,9 @@ class InstructionWriter:
         return await self._store.run(self._template_command(org_id, decide))
 
     async def remove_template(self, org_id: str, template_id: str, by: str, *, users: tuple[str, ...] = ()) -> None:
-        """An organisation has a template no more; of one that comes with Molecule it has the original again. `users`:
-        the names of the workspaces that have chosen it. Raises NotFound, TemplateInUse."""
+        """Remove an organisation's template. A built-in template becomes active again.
+
+        `users`: names of the workspaces that have chosen it. Raises NotFound, TemplateInUse."""
 
         def decide() -> CommandSteps[None]:
             yield from ()
@@ -160,7 +166,7 @@ class InstructionWriter:
         return await self._store.run(self._template_command(org_id, decide))
 
     def record_failure(self, profile: AgentProfile, ref: TemplateVersionRef, reason: str) -> None:
-        """A template could not be rendered: its organisation is told so, once for each version."""
+        """Report a template that could not be rendered to its organisation, once for each version."""
         reported = (profile.org_id, ref)
         if reported in self._reported:
             return
@@ -179,7 +185,7 @@ class InstructionWriter:
 
         self._store.run(Command(profile.org_id, (), decide)).add_done_callback(_log_store_error)
 
-    # -- what a change is made of --------------------------------------------------------------------------------------
+    # -- commands and write sets ---------------------------------------------------------------------------------------
 
     def _template_command(self, org_id: str, decide: Any) -> Any:
         return Command(org_id, (("templates", org_id),), decide)
@@ -201,7 +207,7 @@ class InstructionWriter:
         )
 
     def _current_version(self, org_id: str, template_id: str) -> ActiveVersion | None:
-        """What is in force now, as the organisation's own decision; None: nothing is."""
+        """Return the active version as the organisation's own, or None."""
         found = self._catalogue.active_version(org_id, template_id)
         if found is None or found.org_id == org_id:
             return found
@@ -210,8 +216,9 @@ class InstructionWriter:
         return self._builtin_version(unchanged) if is_shadowed else unchanged
 
     def _builtin_version(self, chosen: ActiveVersion) -> ActiveVersion:
-        """Molecule's version of a number that is one of the organisation's too: to be in force, it must be the one that
-        is without a decision of the organisation, and that is taken back. Raises InvalidField."""
+        """Return the choice of a built-in version whose number the organisation has too.
+
+        Only the newest built-in version can be chosen, by removing the organisation's choice. Raises InvalidField."""
         original = self._catalogue.own_active_version(BUILT_IN_ORG, chosen.id)
         if original is None or original.version != chosen.version:
             reason = f"there are two versions {chosen.version}, and of Molecule's only the newest can be put in force"

@@ -1,1 +1,1 @@
-"""What agents wish to remember: memories that are searched, values under keys. Above: the edges. Below: org, store."""
+"""Agents' memory: searchable memories, and values under keys."""

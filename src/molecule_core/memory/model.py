@@ -6,13 +6,13 @@ from typing import NamedTuple
 from msgspec import Struct
 
 EXPIRY_TIMER = "memory_expiry"
-"""The kind of the timers that delete keys whose time is over; a timer for each workspace that has such keys."""
+"""Kind of the timer that deletes expired keys; one timer for each workspace with such keys."""
 NO_VERSION = 0
-"""The version of a key that is not there."""
+"""Version of a key that does not exist."""
 
 
 class MemoryScope(StrEnum):
-    """Who may read a memory, beside the workspace that wrote it (rules.py says exactly who)."""
+    """Who can read a memory beside the workspace that wrote it (rules.py)."""
 
     LOCAL = "LOCAL"
     TEAM = "TEAM"
@@ -20,8 +20,10 @@ class MemoryScope(StrEnum):
 
 
 class Memory(Struct, frozen=True):
-    """What a workspace remembers, in the order of the columns that queries select. `no` orders all memories by the time
-    at which they were written; `shelf` says who may read it. Times in microseconds."""
+    """A memory, in the order of the columns that queries select.
+
+    `no` orders all memories by the time of writing; `shelf` is the partition, which decides who can read it. Times in
+    microseconds."""
 
     no: int
     id: str
@@ -36,7 +38,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryDraft(NamedTuple):
-    """What is to be remembered. `written_by`: who says so, as `kind:id`."""
+    """A memory to save. `written_by`: its author, as `kind:id`."""
 
     content: str
     scope: MemoryScope
@@ -45,14 +47,14 @@ class MemoryDraft(NamedTuple):
 
 
 class SavedMemory(NamedTuple):
-    """A memory, and how many secrets were taken out before it was written."""
+    """A saved memory, and the number of secrets redacted from it."""
 
     memory: Memory
     redacted_count: int
 
 
 class RecallQuery(NamedTuple):
-    """Which memories somebody asks for. `before`: only those written before this one. `most`: at most so many."""
+    """A search for memories. `before`: a memory id; only older ones are found."""
 
     text: str | None
     scope: MemoryScope | None
@@ -62,8 +64,9 @@ class RecallQuery(NamedTuple):
 
 
 class KeyValue(Struct, frozen=True):
-    """A value under a key, in the order of the columns. `value` is JSON; `version` changes with each write and is never
-    used twice in a workspace. Times in microseconds."""
+    """A value under a key, in the order of the columns.
+
+    `value` is JSON; `version` changes with each write and is never reused in a workspace. Times in microseconds."""
 
     key: str
     value: str

@@ -1,7 +1,7 @@
--- What PostgreSQL has to say otherwise.
+-- Statements that differ on PostgreSQL.
 
 -- name: newest_memories
--- the newest memories on some shelves, newest first
+-- the newest memories in some partitions, newest first
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
 FROM memories m WHERE m.no IN (
     SELECT t.no FROM unnest(string_to_array(:shelves, ' ')) AS s (shelf) CROSS JOIN LATERAL (
@@ -12,7 +12,7 @@ FROM memories m WHERE m.no IN (
 ) ORDER BY m.no DESC;
 
 -- name: search_memories
--- the newest memories on some shelves that hold all of these words; the last may be the beginning of one
+-- the newest memories in some partitions with all of these words; the last word may be a prefix
 SELECT no, id, org_id, workspace_id, scope, namespace, shelf, content, written_by, created_at FROM memories
 WHERE array_to_tsvector(string_to_array(words, ' ')) @@ CAST(
     '(''' || replace(:shelves, ' ', ''' | ''') || ''') & ''' || replace(:words, ' ', ''' & ''') || ''''
@@ -21,7 +21,7 @@ WHERE array_to_tsvector(string_to_array(words, ' ')) @@ CAST(
 ORDER BY no DESC LIMIT :count;
 
 -- name: key_entries
--- the values of a workspace behind a key, in the order of the keys' code points
+-- the values of a workspace after a key, by the code points of the keys
 SELECT key, value, version, expires_at, updated_at FROM memory_keys
 WHERE workspace_id = :workspace_id AND key COLLATE "C" > :after AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY key COLLATE "C" LIMIT :count;

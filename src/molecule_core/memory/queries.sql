@@ -1,8 +1,8 @@
--- Memories and keys. `:shelves` and `:words` are texts with a blank between their parts; a part is letters, digits and,
--- in the name of a shelf, an underscore (rules.py), so none of them can say anything to an engine.
+-- Memories and keys. `:shelves` and `:words` are separated by blanks. Each part has only letters, digits and, in the name
+-- of a partition (`shelf`), an underscore (rules.py), so none can be interpreted by a database.
 
 -- name: insert_memory
--- a new memory
+-- insert a memory
 INSERT INTO memories (
     no, id, org_id, workspace_id, scope, namespace, shelf, content, words, content_hash, written_by, created_at
 ) VALUES (
@@ -11,25 +11,25 @@ INSERT INTO memories (
 );
 
 -- name: forget_memory
--- a memory that nobody is to remember any more
+-- delete a memory
 DELETE FROM memories WHERE no = :no;
 
 -- name: memory_by_id
--- a memory
+-- a memory by its id
 SELECT no, id, org_id, workspace_id, scope, namespace, shelf, content, written_by, created_at
 FROM memories WHERE id = :id;
 
 -- name: memory_twin
--- what a workspace has written down before, word for word and at the same place
+-- an identical memory of the same workspace, scope and namespace
 SELECT no, id, org_id, workspace_id, scope, namespace, shelf, content, written_by, created_at
 FROM memories WHERE workspace_id = :workspace_id AND content_hash = :content_hash;
 
 -- name: count_memories
--- how much a workspace has written down
+-- the number of memories of a workspace
 SELECT count(*) FROM memories WHERE workspace_id = :workspace_id;
 
 -- name: newest_memories
--- the newest memories on some shelves, newest first
+-- the newest memories in some partitions, newest first
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
 FROM memories m WHERE m.no IN (
     SELECT t.no FROM json_each('["' || replace(:shelves, ' ', '","') || '"]') s JOIN memories t ON t.no IN (
@@ -40,7 +40,7 @@ FROM memories m WHERE m.no IN (
 ) ORDER BY m.no DESC;
 
 -- name: search_memories
--- the newest memories on some shelves that hold all of these words; the last may be the beginning of one
+-- the newest memories in some partitions with all of these words; the last word may be a prefix
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
 FROM memory_words JOIN memories m ON m.no = memory_words.rowid
 WHERE memory_words MATCH '("' || replace(:shelves, ' ', '" OR "') || '") AND "' || replace(:words, ' ', '" AND "') || '"'
@@ -49,11 +49,11 @@ AND memory_words.rowid < :before AND (CAST(:namespace AS TEXT) IS NULL OR m.name
 ORDER BY memory_words.rowid DESC LIMIT :count;
 
 -- name: memories_of_workspace
--- what a workspace wrote down, behind a number, oldest first, as retention looks at it
+-- the memories of a workspace after a number, oldest first, for retention
 SELECT no FROM memories WHERE workspace_id = :workspace_id AND no > :no ORDER BY no LIMIT :count;
 
 -- name: save_key
--- a value under a key, in the place of one that was there
+-- insert or replace the value of a key
 INSERT INTO memory_keys (workspace_id, key, value, version, expires_at, updated_at)
 VALUES (:workspace_id, :key, :value, :version, :expires_at, :updated_at)
 ON CONFLICT (workspace_id, key) DO UPDATE SET
@@ -61,42 +61,42 @@ ON CONFLICT (workspace_id, key) DO UPDATE SET
     updated_at = excluded.updated_at;
 
 -- name: save_key_version
--- the last version that a workspace has used for any of its keys
+-- save the last version used for any key of a workspace
 INSERT INTO memory_versions (workspace_id, last) VALUES (:workspace_id, :last)
 ON CONFLICT (workspace_id) DO UPDATE SET last = excluded.last;
 
 -- name: last_key_version
--- that version
+-- the last version used for any key of a workspace
 SELECT last FROM memory_versions WHERE workspace_id = :workspace_id;
 
 -- name: forget_key_version
--- nothing under keys is left of a workspace, and never will be
+-- delete the last version of a removed workspace
 DELETE FROM memory_versions WHERE workspace_id = :workspace_id;
 
 -- name: forget_key
--- a key that is not needed any more
+-- delete a key
 DELETE FROM memory_keys WHERE workspace_id = :workspace_id AND key = :key;
 
 -- name: key_entry
--- a value under a key, unless its time is over
+-- the value of a key that has not expired
 SELECT key, value, version, expires_at, updated_at FROM memory_keys
 WHERE workspace_id = :workspace_id AND key = :key AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: key_entries
--- the values of a workspace behind a key, in the order of the keys' code points
+-- the values of a workspace after a key, by the code points of the keys
 SELECT key, value, version, expires_at, updated_at FROM memory_keys
 WHERE workspace_id = :workspace_id AND key > :after AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY key LIMIT :count;
 
 -- name: count_keys
--- how many keys a workspace has whose time is not over
+-- the number of keys of a workspace that have not expired
 SELECT count(*) FROM memory_keys WHERE workspace_id = :workspace_id AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: expiring_keys
--- the keys of a workspace whose time will be over, or is, first things first
+-- the keys of a workspace with an expiry time, earliest first
 SELECT key, expires_at FROM memory_keys
 WHERE workspace_id = :workspace_id AND expires_at IS NOT NULL ORDER BY expires_at LIMIT :count;
 
 -- name: keys_of_workspace
--- the keys of a workspace behind one, whatever their time, as retention looks at them
+-- the keys of a workspace after one, expired ones included, for retention
 SELECT key FROM memory_keys WHERE workspace_id = :workspace_id AND key > :after ORDER BY key LIMIT :count;

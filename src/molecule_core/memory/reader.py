@@ -14,7 +14,7 @@ _AFTER_NEWEST = (1 << 63) - 1
 
 
 class MemoryReader:
-    """What a workspace may recall, as its place in the tree is now."""
+    """Reads of memories. What a workspace can read follows its current position in the tree."""
 
     def __init__(self, store: Store, org: OrgReader, *, limits: Limits) -> None:
         self._store = store
@@ -22,9 +22,9 @@ class MemoryReader:
         self._limits = limits
 
     async def recall(self, workspace_id: str, query: RecallQuery) -> list[Memory]:
-        """Memories that a workspace may read, newest first; of those with a text, the ones that hold all its words.
+        """Return the memories that a workspace can read, newest first, filtered by the query.
 
-        Raises CursorGone."""
+        A text matches memories with all its words. Raises CursorNotFound."""
         before = _AFTER_NEWEST if query.before is None else await self._sequence_number(workspace_id, query.before)
         params: dict[str, Any] = {
             "shelves": " ".join(readable_partitions(self._org, workspace_id, query.scope)),
@@ -47,7 +47,7 @@ class MemoryReader:
         return found[: query.limit]
 
     async def find(self, workspace_id: str, memory_id: str) -> Memory:
-        """A memory that a workspace may read. Raises NotFound."""
+        """Return a memory that a workspace can read. Raises NotFound."""
         for row in await self._store.rows("memory_by_id", {"id": memory_id}):
             memory = Memory(*row)
             if self.may_read(workspace_id, memory):
@@ -55,7 +55,7 @@ class MemoryReader:
         raise NotFound(what="memory")
 
     def may_read(self, workspace_id: str, memory: Memory) -> bool:
-        """Whether a workspace may read a memory."""
+        """Return whether a workspace can read a memory."""
         return self._is_author_active(memory) and memory.shelf in readable_partitions(self._org, workspace_id, None)
 
     async def _sequence_number(self, workspace_id: str, memory_id: str) -> int:
@@ -65,26 +65,28 @@ class MemoryReader:
             raise CursorNotFound(name="before") from None
 
     def _is_author_active(self, memory: Memory) -> bool:
-        """What a workspace remembered goes with it, also before retention has come by."""
+        """Return whether the author still exists.
+
+        Memories of a removed one are hidden before retention deletes them."""
         author = self._org.workspace(memory.workspace_id)
         return author is not None and not author.removed
 
 
 class KeyReader:
-    """The values that a workspace keeps under keys."""
+    """Reads of the values that a workspace keeps under keys."""
 
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def get_value(self, workspace_id: str, key: str) -> KeyValue:
-        """What stands under a key. Raises NotFound."""
+        """Return the value of a key. Raises NotFound."""
         for row in await self._store.rows("key_entry", {"workspace_id": workspace_id, "key": key, **self._now_param()}):
             return KeyValue(*row)
         raise NotFound(what="key")
 
     async def list_values(self, workspace_id: str, after: str, count: int) -> list[KeyValue]:
-        """What stands under the keys behind one, in the order of their code points."""
+        """Return the values of up to `count` keys after one, by the code points of the keys."""
         query = {"workspace_id": workspace_id, "after": after, "count": count, **self._now_param()}
         return [KeyValue(*row) for row in await self._store.rows("key_entries", query)]
 

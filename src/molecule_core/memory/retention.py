@@ -1,4 +1,4 @@
-"""Retention of memory: what a workspace remembered goes some days after the workspace. Nothing else is ever old."""
+"""Deletes the memories and keys of removed workspaces. Those of other workspaces never get old."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ from molecule_core.store.timers import cancel_timer
 
 
 class MemoryRetention(RetentionPolicy):
-    """The part of memories and keys of workspaces that were removed before the time."""
+    """Retention policy for memories and keys of removed workspaces."""
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store

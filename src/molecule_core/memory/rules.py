@@ -1,4 +1,4 @@
-"""Who may read which memory, what a key may be called, what a search looks for. Pure."""
+"""Rules: who can read which memory, valid keys, parsing of searches. Pure."""
 
 from hashlib import blake2b
 from typing import NamedTuple
@@ -13,26 +13,26 @@ from molecule_core.memory.model import MemoryDraft, MemoryScope
 from molecule_core.org.rules import OrgTree, peers
 
 DEFAULT_NAMESPACE = "general"
-# PostgreSQL takes at most 1 MiB of words for one text; nobody looks for what stands behind so many.
+# 512 KiB: PostgreSQL takes at most 1 MiB of words for one text, and words beyond this are not searched for.
 _MAX_TERM_BYTES = 512 << 10
-# So long may the beginning of a word be that is searched for. Shorter ones would find almost everything. SQLite keeps
-# an index for each of these lengths (schema.sql): without it a search would read all words that begin so, of everybody.
+# Lengths of prefixes that can be searched for; shorter ones would match almost everything. SQLite has an index for each
+# length (schema.sql): without it a search would read all words with the prefix, of all workspaces.
 _PREFIX_LENGTHS = range(3, 9)
 
 
 def partition_of(scope: MemoryScope, workspace_id: str, org_id: str) -> str:
-    """Where a memory lies. Whoever reads names the shelves that it may read; all others are as if they were not there.
+    """Return the partition of a memory. A reader names the partitions it can read; all others stay invisible.
 
-    A shelf's name stands among the words of its memories: one of its own kind, which no text can hold."""
-    letter, owner = scope.value[0].lower(), org_id if scope is MemoryScope.GLOBAL else workspace_id
-    return f"_{letter}{owner.replace('-', '')}"
+    The name is stored among the words of its memories. Its underscore keeps it apart from the words of any text."""
+    initial, owner = scope.value[0].lower(), org_id if scope is MemoryScope.GLOBAL else workspace_id
+    return f"_{initial}{owner.replace('-', '')}"
 
 
 def readable_partitions(tree: OrgTree, workspace_id: str, scope: MemoryScope | None) -> list[str]:
-    """The shelves that a living workspace may read, of one scope or of all.
+    """Return the partitions that an active workspace can read, of one scope or of all.
 
-    LOCAL: its own. TEAM: its own and those of its peers: siblings, children, parent (org.rules.peers; skipping levels
-    makes nobody a peer). GLOBAL: its organisation's."""
+    LOCAL: its own. TEAM: its own and those of its peers: siblings, children, parent (`org.rules.peers`; skipping levels
+    makes no peers). GLOBAL: its organisation's."""
     own = tree.workspace(workspace_id)
     if own is None:
         return []
@@ -51,17 +51,18 @@ def readable_partitions(tree: OrgTree, workspace_id: str, scope: MemoryScope | N
 
 
 def may_write_scope(tree: OrgTree, workspace_id: str, scope: MemoryScope) -> bool:
-    """GLOBAL memories are for those at the top of the organisation. (One that is moved below another later leaves what
-    it wrote.)"""
+    """Return whether a workspace can write memories of a scope. Only roots can write GLOBAL ones.
+
+    A root that is later moved below another workspace keeps what it wrote."""
     own = tree.workspace(workspace_id)
     return scope is not MemoryScope.GLOBAL or (own is not None and own.parent_id is None)
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def clean_draft(draft: MemoryDraft, *, max_bytes: int, namespace_length: int) -> tuple[MemoryDraft, int]:
-    """What is to be remembered as it may be kept, and how many secrets were taken out. Raises InvalidField."""
+    """Validate a memory and redact secrets; return it with their number. Raises InvalidField."""
     if not draft.content.strip():
         raise InvalidField(reason="content is empty; say what is to be remembered")
     if "\x00" in draft.content:
@@ -77,24 +78,24 @@ def clean_draft(draft: MemoryDraft, *, max_bytes: int, namespace_length: int) ->
 
 
 def content_hash(draft: MemoryDraft) -> str:
-    """What two memories have in common that say the same at the same place."""
+    """Return the hash that identical memories of the same scope and namespace share."""
     return blake2b(msgspec.json.encode((draft.scope, draft.namespace, draft.content)), digest_size=16).hexdigest()
 
 
 def search_terms(content: str, partition: str) -> str:
-    """What the search keeps of a memory: its shelf and its words."""
+    """Return the indexed words of a memory: its partition and the words of its text."""
     return " ".join((partition, *distinct_terms(split_terms(content), _MAX_TERM_BYTES)))
 
 
 class SearchQuery(NamedTuple):
-    """What a search looks for: these words, the last also as the beginning of longer ones (`prefix`: 0 or 1)."""
+    """A parsed search: all words must match, the last one also as a prefix if `prefix` is 1 (else 0)."""
 
     words: str
     prefix: int
 
 
 def parse_search(text: str, max_words: int) -> SearchQuery | None:
-    """What somebody means who writes this into a search field; None: nothing that could be found."""
+    """Parse the text of a search, or return None if it has no words."""
     words = split_terms(text)[:max_words]
     if not words:
         return None
@@ -105,7 +106,7 @@ def parse_search(text: str, max_words: int) -> SearchQuery | None:
 
 
 def check_key(key: str, max_length: int) -> None:
-    """Whether a key can be named in a path. Raises InvalidField."""
+    """Check that a key can be part of a URL path. Raises InvalidField."""
     if not key or len(key) > max_length:
         raise InvalidField(reason=f"key has {len(key)} characters; it takes 1 to {max_length}")
     if key != key.strip() or (bad := find_hidden_character(key)):
@@ -116,6 +117,6 @@ def check_key(key: str, max_length: int) -> None:
 
 
 def check_version(current: int, expected: int | None) -> None:
-    """Whether a key stands as its writer believes. Raises VersionMismatch."""
+    """Check that a key has the version that its writer expects. Raises VersionMismatch."""
     if expected is not None and expected != current:
         raise VersionMismatch(expected_version=expected, current_version=current)

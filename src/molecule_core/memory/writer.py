@@ -1,4 +1,4 @@
-"""The only hand that changes memories and keys, beside retention (pruning.py)."""
+"""Writes memories and keys, beside retention (retention.py)."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ from molecule_core.wire.schemas.events import MemoryForgottenPayload, MemoryWrit
 
 
 class MemoryWriter:
-    """Writes memories down and forgets them. One change of a workspace's memory at a time, so that its limits hold."""
+    """Writes and deletes memories. Commands on a workspace's memory run one at a time, so that its limits hold."""
 
     def __init__(
         self, store: Store, org: OrgReader, reader: MemoryReader, *, clock: Clock, ids: IdGenerator, limits: Limits
@@ -42,9 +42,9 @@ class MemoryWriter:
         self._limits = limits
 
     async def save_memory(self, workspace_id: str, draft: MemoryDraft) -> SavedMemory:
-        """Remembers, without the secrets in it. What was written down before, word for word, is not written again.
+        """Save a memory without the secrets in it. An identical one is not saved again.
 
-        Raises InvalidField, ScopeForbidden, TooManyKept, NotFound, WorkspaceRemoved."""
+        Raises InvalidField, ScopeForbidden, MemoryQuotaExceeded, NotFound, WorkspaceRemoved."""
         clean, redacted = rules.clean_draft(
             draft, max_bytes=self._limits.memory_bytes, namespace_length=self._limits.memory_namespace_length
         )
@@ -87,7 +87,7 @@ class MemoryWriter:
         return await self._store.run(_memory_command(workspace_id, org_id, decide))
 
     async def delete_memory(self, workspace_id: str, memory_id: str) -> None:
-        """A workspace forgets what it wrote. Raises NotFound, MemoryOfAnother, WorkspaceRemoved."""
+        """Delete a memory of a workspace. Raises NotFound, MemoryNotOwned, WorkspaceRemoved."""
         org_id = self._org.active_workspace(workspace_id).org_id
 
         def decide() -> CommandSteps[None]:
@@ -106,8 +106,10 @@ class MemoryWriter:
 
 
 class KeyWriter:
-    """Puts values under keys. A version is used once in a workspace, so that who compares one is never deceived: not by
-    a key that expired or was forgotten and is there again."""
+    """Writes values under keys.
+
+    A version is used once in a workspace, so that a compare-and-set also detects a key that expired or was deleted and
+    exists again."""
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -118,8 +120,10 @@ class KeyWriter:
     async def set_value(
         self, workspace_id: str, key: str, value: str, *, ttl_seconds: int | None, if_match_version: int | None
     ) -> KeyValue:
-        """A value (JSON) under a key, for ever or for so long; only if the key has a version (0: is not there), where
-        one is named. Raises InvalidField, VersionMismatch, TooManyKept, NotFound, WorkspaceRemoved."""
+        """Set a value (JSON) under a key, for `ttl_seconds` or for ever.
+
+        `if_match_version`: the version that the key must have (0: it must not exist). Raises InvalidField,
+        VersionMismatch, MemoryQuotaExceeded, NotFound, WorkspaceRemoved."""
         rules.check_key(key, self._limits.memory_key_length)
         org_id = self._org.active_workspace(workspace_id).org_id
 
@@ -146,14 +150,14 @@ class KeyWriter:
             ]
             if entry.expires_at is None:
                 return WriteSet(entry, writes)
-            # One timer for all keys of a workspace: due when the first of them is over.
+            # One timer for all keys of a workspace, due when the first of them expires.
             due = min([entry.expires_at, *(row[1] for row in expiring)])
             return WriteSet(entry, [*writes, set_timer(EXPIRY_TIMER, workspace_id, due)], notify=(TIMERS_KEY,))
 
         return await self._store.run(_memory_command(workspace_id, org_id, decide))
 
     async def delete_value(self, workspace_id: str, key: str, *, if_match_version: int | None) -> None:
-        """A key is not there any more. Raises NotFound, VersionMismatch, WorkspaceRemoved."""
+        """Delete a key. Raises NotFound, VersionMismatch, WorkspaceRemoved."""
         org_id = self._org.active_workspace(workspace_id).org_id
 
         def decide() -> CommandSteps[None]:
@@ -168,7 +172,7 @@ class KeyWriter:
         await self._store.run(_memory_command(workspace_id, org_id, decide))
 
     async def delete_expired(self, workspace_id: str) -> None:
-        """Deletes keys whose time is over, some at a time, and asks to be called for the next."""
+        """Delete a batch of expired keys and set the timer for the next."""
         workspace = self._org.workspace(workspace_id)
         count = self._limits.retention_batch
 

@@ -1,1 +1,1 @@
-"""Who sits where? Organisations, workspaces, tree, liveness. Above: messages and the edges. Below: access, store."""
+"""Organisations, the workspace tree and agent liveness."""

@@ -1,7 +1,7 @@
-"""Everybody an organisation ever had, and how those who live are shown as JSON, kept until they change.
+"""Per-organisation list of workspaces with their cached JSON.
 
-A list of a hundred thousand is put together from some hundred long pieces: joining as many short ones takes longer than
-writing them."""
+A list of 100,000 workspaces is joined from some hundred long pieces: joining as many short ones takes longer than
+encoding them."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -11,20 +11,19 @@ from molecule_core.org.model import Workspace
 
 WorkspaceEncoder = Callable[[Workspace], bytes]
 
-# So many neighbours are one piece, of some 90 kB. A page of a hundred cuts two of them; whoever changes has one of them
-# put together anew.
+# 128: a segment has about 90 kB. A page of 100 workspaces cuts at most two segments; a change re-joins one.
 _SEGMENT_SIZE = 128
 
 
 class OrgListCache:
-    """The workspaces of one organisation, removed ones too, oldest first; each keeps its place for ever."""
+    """Workspaces of one organisation, removed ones included, oldest first. Positions never change."""
 
     def __init__(self) -> None:
         self.workspaces: list[Workspace] = []
         self._segments: list[_Segment] = []
 
     def add(self, workspace: Workspace) -> int:
-        """A new workspace; returns its place."""
+        """Append a new workspace and return its position."""
         position = len(self.workspaces)
         self.workspaces.append(workspace)
         if position % _SEGMENT_SIZE == 0:
@@ -32,17 +31,19 @@ class OrgListCache:
         return position
 
     def replace(self, position: int, workspace: Workspace) -> None:
-        """The workspace at a place has changed."""
+        """Replace the workspace at a position and invalidate its JSON."""
         self.workspaces[position] = workspace
         self.invalidate(position)
 
     def invalidate(self, position: int) -> None:
-        """How the workspace at a place was shown does not hold any more."""
+        """Mark the cached JSON of the workspace at a position as stale."""
         self._segments[position // _SEGMENT_SIZE].mark_stale(position % _SEGMENT_SIZE)
 
     def encoded_segments(self, first: int, last: int, encode: WorkspaceEncoder) -> Iterator[bytes]:
-        """Those that live from one place to another, each as `show` makes it (or made it before, if that still holds)
-        and followed by a comma, in long pieces, of which some may be empty."""
+        """Yield the JSON of the active workspaces from position `first` to `last`, both included.
+
+        Each workspace is followed by a comma. Chunks are long; some may be empty. Cached JSON is used where it is still
+        valid."""
         for number in range(first // _SEGMENT_SIZE, last // _SEGMENT_SIZE + 1):
             start = number * _SEGMENT_SIZE
             yield self._current_segment(number, encode).encoded_slice(
@@ -57,7 +58,9 @@ class OrgListCache:
 
 
 class _Segment:
-    """Neighbours in one piece. `ends`: where each ends, followed by a comma; of a removed one there is nothing."""
+    """JSON of up to 128 neighbouring workspaces.
+
+    `ends` has the end of each, comma included; a removed one has length 0."""
 
     __slots__ = ("ends", "stale", "text")
 
@@ -67,16 +70,16 @@ class _Segment:
         self.stale: set[int] = set()
 
     def encoded_slice(self, first: int, last: int) -> bytes:
-        """From one to another of them."""
+        """Return the JSON from index `first` to `last`, both included."""
         return self.text[self.ends[first - 1] if first else 0 : self.ends[last]]
 
     def mark_stale(self, index: int) -> None:
-        """One of them changed."""
+        """Mark the JSON at an index as stale."""
         if index < len(self.ends):
             self.stale.add(index)
 
     def refresh(self, workspaces: list[Workspace], encode: WorkspaceEncoder) -> None:
-        """Shows those anew that changed, and those that came."""
+        """Encode stale and new workspaces and re-join the segment."""
         rows = [self.text[start:end] for start, end in pairwise((0, *self.ends))]
         known = len(rows)
         rows += [b""] * (len(workspaces) - known)

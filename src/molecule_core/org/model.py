@@ -5,11 +5,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 POLL, PUSH = "poll", "push"
-"""How messages reach an agent: it takes them, or they are posted to its url."""
+"""Delivery modes: the agent polls, or the server posts to the agent's URL."""
 
 
 class WorkspaceStatus(StrEnum):
-    """How a workspace stands."""
+    """Status of a workspace."""
 
     PROVISIONING = "provisioning"
     ONLINE = "online"
@@ -23,16 +23,16 @@ class WorkspaceStatus(StrEnum):
 
 
 class AgentSignal(StrEnum):
-    """What the server notices about an agent."""
+    """Result of a heartbeat, or of its absence."""
 
-    HEALTHY = "well"  # heard, and nearly all of its work succeeds
-    FAIR = "fair"  # heard, some of its work fails
-    FAILING = "failing"  # heard, but at least half of its work fails, or its runtime hangs
-    SILENT = "silent"  # not heard for `limits.silence_seconds`
+    HEALTHY = "well"  # error rate below 0.1
+    FAIR = "fair"  # error rate from 0.1 to below 0.5
+    FAILING = "failing"  # error rate of 0.5 or more, or the runtime is wedged
+    SILENT = "silent"  # no heartbeat for `limits.silence_seconds`
 
 
 class LifecycleAction(StrEnum):
-    """What a person does to the standing of a workspace."""
+    """Lifecycle action of a person on a workspace."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -40,7 +40,7 @@ class LifecycleAction(StrEnum):
 
 
 class Org(Struct, frozen=True):
-    """A tenant. Nothing crosses organisations. Times in microseconds."""
+    """A tenant. No data crosses organisations. `created_at` in microseconds."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class Org(Struct, frozen=True):
 
 
 class Workspace(Struct, frozen=True, kw_only=True):
-    """A seat in the org tree, held by one agent. `agent_card` is JSON text, times are microseconds."""
+    """A node of the org tree, used by one agent. `agent_card` is JSON text, times are microseconds."""
 
     id: str
     org_id: str
@@ -76,22 +76,22 @@ class Workspace(Struct, frozen=True, kw_only=True):
     updated_at: int
     removed_at: int | None
     key: str | None = None
-    """What an org file knows it by, whatever its name is."""
+    """Identifies the workspace in an org file, independent of its name."""
     instruction_shape: str | None = None
-    """How its agent is given instructions: json, xml or both; None: as the deployment has it."""
+    """Format of delivered instructions: json, xml or both; None: the server's default."""
     reply_seconds: int | None = None
-    """So long after hand-over an answer is due; 0: nobody watches; None: as the deployment has it."""
+    """Seconds from delivery until an answer is due; 0: no deadline; None: the server's default."""
     send_drafts: bool = False
-    """Whether what its agent said without sending it is sent for it."""
+    """Whether drafts that the agent did not send are sent automatically."""
 
     @property
     def removed(self) -> bool:
-        """Whether the seat is gone."""
+        """Return whether the workspace was removed."""
         return self.removed_at is not None
 
 
 class Heartbeat(Struct, frozen=True):
-    """What an agent said of itself in its last heartbeat; `heard_at` in microseconds."""
+    """Content of an agent's heartbeat. `heard_at` in microseconds."""
 
     heard_at: int
     active_tasks: int = 0
@@ -102,21 +102,21 @@ class Heartbeat(Struct, frozen=True):
 
 
 class WorkspacesRemoved(Struct, frozen=True):
-    """Seats are removed: what others hear of it, in the same transaction (store/subscribers.py)."""
+    """Domain event: workspaces were removed. Handled in the same transaction (store/subscribers.py)."""
 
     ids: tuple[str, ...]
     at: int
 
 
 class WorkspacesMoved(Struct, frozen=True):
-    """A seat is moved, and all below it with it: they have others above them now. Heard like `WorkspacesRemoved`."""
+    """Domain event: a workspace and its descendants were moved. Handled like `WorkspacesRemoved`."""
 
     ids: tuple[str, ...]
     at: int
 
 
 class NewWorkspace(Struct, frozen=True, kw_only=True):
-    """What a person or an org file says about a seat that is to be made."""
+    """Properties of a workspace to create, from a person or an org file."""
 
     name: str
     org_id: str | None = None
@@ -139,11 +139,11 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
 
 
 class TeamSpec(Struct, frozen=True):
-    """A seat that is to be made, and those below it."""
+    """A workspace to create, with its descendants."""
 
     workspace: NewWorkspace
     children: "tuple[TeamSpec, ...]" = ()
 
 
 NO_HEARTBEAT = Heartbeat(heard_at=0)
-"""Before the first heartbeat."""
+"""Stands in for the heartbeat of an agent that has not sent one yet."""

@@ -1,12 +1,12 @@
 -- Organisations and workspaces.
 
 -- name: insert_org
--- a new organisation
+-- insert an organisation
 -- mirrored: org by id
 INSERT INTO orgs (id, name, allow_skip_level, created_at) VALUES (:id, :name, :allow_skip_level, :created_at);
 
 -- name: all_orgs
--- every organisation, oldest first
+-- all organisations, oldest first
 SELECT id, name, allow_skip_level, created_at FROM orgs ORDER BY created_at, id;
 
 -- name: org_by_id
@@ -14,7 +14,7 @@ SELECT id, name, allow_skip_level, created_at FROM orgs ORDER BY created_at, id;
 SELECT id, name, allow_skip_level, created_at FROM orgs WHERE id = :id;
 
 -- name: insert_workspace
--- a new seat
+-- insert a workspace
 -- mirrored: workspace by id
 INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
@@ -28,7 +28,7 @@ INSERT INTO workspaces (
 );
 
 -- name: update_workspace
--- all that can change about a seat
+-- update everything that can change about a workspace
 -- mirrored: workspace by id
 UPDATE workspaces SET
     parent_id = :parent_id, name = :name, role = :role, runtime = :runtime, delivery_mode = :delivery_mode,
@@ -41,21 +41,21 @@ UPDATE workspaces SET
 WHERE id = :id;
 
 -- name: all_workspaces
--- every seat, also removed ones, oldest first
+-- all workspaces, removed ones included, oldest first
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
 FROM workspaces ORDER BY created_at, id;
 
 -- name: workspace_by_id
--- one seat
+-- one workspace
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
 FROM workspaces WHERE id = :id;
 
 -- name: save_heartbeat
--- what an agent said last, unless another process has heard it since
+-- save the last heartbeat of an agent unless another process has saved a later one
 -- mirrored: pulses by saved
 INSERT INTO heartbeats (
     workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task, saved
@@ -68,25 +68,25 @@ INSERT INTO heartbeats (
 WHERE excluded.heard_at > heartbeats.heard_at;
 
 -- name: heartbeat
--- what an agent said last, to whatever process
+-- the last saved heartbeat of an agent, from any process
 SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task
 FROM heartbeats WHERE workspace_id = :workspace_id;
 
 -- name: heartbeats_of_save
--- what agents said last, as one process saved it together
+-- the heartbeats that one process saved together
 SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task
 FROM heartbeats WHERE saved = :saved;
 
 -- name: all_heartbeats
--- what every agent said last
+-- the last saved heartbeat of every agent
 SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task FROM heartbeats;
 
 -- name: heartbeats_of_removed
--- whose seat was removed before a time and whose heartbeat is still kept, in order of their ids
+-- workspaces removed before a time that still have a heartbeat, by id
 SELECT h.workspace_id FROM heartbeats h JOIN workspaces w ON w.id = h.workspace_id
 WHERE h.workspace_id > :workspace_id AND w.removed_at < :before ORDER BY h.workspace_id LIMIT :count;
 
 -- name: forget_heartbeat
--- what an agent said last
+-- delete the heartbeat of a workspace
 -- mirrored: nothing, a removed workspace has no pulse
 DELETE FROM heartbeats WHERE workspace_id = :workspace_id;

@@ -26,7 +26,7 @@ _BOOLEAN_COLUMNS = (
 
 
 class OrgReader:
-    """What others may know of organisations and workspaces. Implements `rules.Tree`; every answer is from memory."""
+    """Read access to organisations and workspaces, all from memory. Implements `rules.OrgTree`."""
 
     def __init__(self, registry: OrgRegistry) -> None:
         self._registry = registry
@@ -45,24 +45,25 @@ class OrgReader:
         self.change_count = registry.change_count
         self.push_workspace_ids = registry.push_workspace_ids
         self.tasks_changed_since = registry.tasks_changed_since
-        self.workspaces_heard_after = registry.workspaces_heard_after
+        self.workspaces_after_heartbeat = registry.workspaces_after_heartbeat
 
     def workspace_view(self, workspace: Workspace) -> WorkspaceView:
-        """A workspace as persons and peers see it, with its last heartbeat."""
+        """Return the API view of a workspace with its last heartbeat."""
         return workspace_view(workspace, self.last_heartbeat(workspace.id))
 
     def is_active_in(self, workspace_id: str, org_id: str) -> bool:
-        """Whether it is a workspace of this organisation that was not removed."""
+        """Return whether the id is an active workspace of this organisation."""
         found = self.workspace(workspace_id)
         return found is not None and found.org_id == org_id and not found.removed
 
     def encoded_page(self, org_id: str, after: str | None, count: int) -> bytes:
-        """At most so many living workspaces of an organisation behind one of them, oldest first, as a list in JSON;
-        LookupError: it has, and had, no such workspace."""
+        """Return up to `count` active workspaces after one of them, oldest first, as a JSON list.
+
+        Raises LookupError if the organisation never had the workspace `after`."""
         return self._registry.encoded_page(org_id, after, count, self._encode)
 
     def encoded_list(self, org_id: str | None) -> bytes:
-        """All living workspaces of one organisation or of all, oldest first, as a list in JSON."""
+        """Return all active workspaces of one organisation, or of all, oldest first, as a JSON list."""
         return self._registry.encoded_list(org_id, self._encode)
 
     def _encode(self, workspace: Workspace) -> bytes:
@@ -70,7 +71,7 @@ class OrgReader:
 
 
 async def load_registry(store: Store, registry: OrgRegistry) -> None:
-    """Fills the registry from the store, at start."""
+    """Fill the registry from the store at start."""
     orgs = [_org_from_row(row) for row in await store.rows("all_orgs", {})]
     workspaces = [_workspace_from_row(row) for row in await store.rows("all_workspaces", {})]
     heartbeats = [(row[0], Heartbeat(*row[1:])) for row in await store.rows("all_heartbeats", {})]
@@ -79,7 +80,7 @@ async def load_registry(store: Store, registry: OrgRegistry) -> None:
 
 
 class OrgRegistrySync(SyncedCache):
-    """Keeps the registry current where other processes change the store too."""
+    """Keeps the registry in sync with changes made by other processes."""
 
     KINDS = ("org", "workspace", "pulses")
 
@@ -87,7 +88,7 @@ class OrgRegistrySync(SyncedCache):
         self._registry = registry
 
     async def load(self, read: BatchReader, kind: str, keys: list[str]) -> Iterable[str]:
-        """What another process has changed; returns who may wait for it."""
+        """Load what another process changed; return the wake-up keys to notify."""
         if kind == "org":
             for rows in await read("org_by_id", [{"id": key} for key in keys]):
                 for row in rows:
@@ -111,7 +112,7 @@ class OrgRegistrySync(SyncedCache):
         return {heartbeat_key(org_id) for org_id in orgs}
 
     async def load_all(self, read: BatchReader) -> None:
-        """Everything: more has changed than is noted."""
+        """Reload everything, since the list of changes is incomplete."""
         for row in (await read("all_orgs", [{}]))[0]:
             self._registry.put_org(_org_from_row(row))
         self._registry.merge_workspaces(_workspace_from_row(row) for row in (await read("all_workspaces", [{}]))[0])
@@ -124,7 +125,7 @@ def _org_from_row(row: Row) -> Org:
 
 
 def _workspace_from_row(row: Row) -> Workspace:
-    """`all_workspaces` selects the columns in the order of the struct's fields."""
+    """Build a workspace from a row of `all_workspaces`, whose columns have the order of the struct's fields."""
     columns: dict[str, Any] = dict(zip(Workspace.__struct_fields__, row, strict=True))
     columns["status"] = WorkspaceStatus(columns["status"])
     for name in _BOOLEAN_COLUMNS:
@@ -133,7 +134,7 @@ def _workspace_from_row(row: Row) -> Workspace:
 
 
 def workspace_view(workspace: Workspace, heartbeat: Heartbeat) -> WorkspaceView:
-    """A workspace as persons and peers see it."""
+    """Return the API view of a workspace."""
     return WorkspaceView(
         id=workspace.id,
         org_id=workspace.org_id,

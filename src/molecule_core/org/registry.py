@@ -1,8 +1,7 @@
-"""The org tree in memory: every decision about who may talk reads it, so none costs a query.
+"""In-memory cache of the org tree, so that permission checks need no query.
 
-Rebuilt from the store at start, changed only by the org writer after its commit, and kept current from the store where
-several processes share one (`reader.OrgMirror`).
-"""
+Loaded at start and changed only by the org writer after its commit. Where several processes share a store,
+`reader.OrgRegistrySync` keeps it current."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
@@ -15,45 +14,45 @@ from molecule_core.org.model import NO_HEARTBEAT, PUSH, Heartbeat, Org, Workspac
 
 
 class OrgRegistry:
-    """All organisations and workspaces, removed ones too. Implements `rules.Tree`."""
+    """All organisations and workspaces, removed ones included. Implements `rules.OrgTree`."""
 
     def __init__(self) -> None:
         self._orgs: dict[str, Org] = {}
         self._workspaces: dict[str, Workspace] = {}
         self._parents: dict[str, str | None] = {}
-        # Keyed by the parent's id, or by the organisation's for its roots; dicts keep the order of creation.
+        # Keyed by the parent's id, for roots by the organisation's; dicts keep the order of creation.
         self._children: dict[str, dict[str, Workspace]] = {}
-        # All that ever were, by organisation; and where in its roll each stands.
+        # By organisation, with removed workspaces; `_positions` has the index of each in its list.
         self._list_caches: defaultdict[str, OrgListCache] = defaultdict(OrgListCache)
         self._active: dict[str, dict[str, Workspace]] = {}
         self._positions: dict[str, int] = {}
         self._heartbeats: dict[str, Heartbeat] = {}
         self._unsaved: set[str] = set()
-        # Whose last heartbeat came to another process, which saves it only now and then.
-        self._heard_remotely: set[str] = set()
-        # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
+        # Workspaces whose last heartbeat reached another process, which saves heartbeats only with each sweep.
+        self._remote_heartbeats: set[str] = set()
+        # Heartbeat number of each workspace, by organisation, in the order of the last heartbeat.
         self._heartbeat_numbers: dict[str, dict[str, int]] = {}
         self._heartbeat_count = 0
         self._change_count = 0
         self._push_workspace_ids: set[str] = set()
-        # When an agent last said that it works on something else.
+        # When a heartbeat last reported another task.
         self._task_changed_at: dict[str, int] = {}
 
     def load(
         self, orgs: Iterable[Org], workspaces: Iterable[Workspace], heartbeats: Iterable[tuple[str, Heartbeat]]
     ) -> None:
-        """Takes over what the store knows; workspaces oldest first."""
+        """Load the store's content. Workspaces must be sorted oldest first."""
         for org in orgs:
             self.put_org(org)
         self.put_workspaces(workspaces)
         self._heartbeats.update(heartbeats)
 
     def put_org(self, org: Org) -> None:
-        """A new or changed organisation."""
+        """Add or replace an organisation."""
         self._orgs[org.id] = org
 
     def put_workspace(self, workspace: Workspace) -> None:
-        """A new or changed workspace."""
+        """Add or replace a workspace."""
         self._change_count += 1
         if workspace.delivery_mode == PUSH and not workspace.removed:
             self._push_workspace_ids.add(workspace.id)
@@ -68,58 +67,58 @@ class OrgRegistry:
         self._parents[workspace.id] = workspace.parent_id
         level = self._children.setdefault(_parent_key(workspace), {})
         active = self._active.setdefault(workspace.org_id, {})
-        for place in (level, active):
+        for by_id in (level, active):
             if workspace.removed:
-                place.pop(workspace.id, None)
+                by_id.pop(workspace.id, None)
             else:
-                place[workspace.id] = workspace
-        if moved:  # oldest first, as after a restart
+                by_id[workspace.id] = workspace
+        if moved:  # keeps children oldest first, as after a restart
             self._children[_parent_key(workspace)] = dict(
                 sorted(level.items(), key=lambda item: self._positions[item[0]])
             )
 
     def _update_list_cache(self, workspace: Workspace) -> None:
         list_cache = self._list_caches[workspace.org_id]
-        place = self._positions.get(workspace.id)
-        if place is None:
+        position = self._positions.get(workspace.id)
+        if position is None:
             self._positions[workspace.id] = list_cache.add(workspace)
         else:
-            list_cache.replace(place, workspace)
+            list_cache.replace(position, workspace)
 
     def put_workspaces(self, workspaces: Iterable[Workspace]) -> None:
-        """Several at once."""
+        """Add or replace several workspaces."""
         for workspace in workspaces:
             self.put_workspace(workspace)
 
     def merge_workspaces(self, workspaces: Iterable[Workspace]) -> None:
-        """Takes over what another process has changed; what is newer here stays."""
+        """Add or replace workspaces that another process changed, unless the known revision is as new."""
         for workspace in workspaces:
             known = self._workspaces.get(workspace.id)
             if known is None or known.rev < workspace.rev:
                 self.put_workspace(workspace)
 
     def org(self, org_id: str) -> Org:
-        """An organisation; KeyError if there is none."""
+        """Return an organisation. Raises KeyError."""
         return self._orgs[org_id]
 
     def find_org(self, org_id: str) -> Org | None:
-        """An organisation, if there is one."""
+        """Return an organisation, or None."""
         return self._orgs.get(org_id)
 
     def orgs(self) -> list[Org]:
-        """All organisations, oldest first."""
+        """Return all organisations, oldest first."""
         return list(self._orgs.values())
 
     def workspace(self, workspace_id: str) -> Workspace | None:
-        """A workspace by its id, also a removed one."""
+        """Return a workspace by its id, removed ones included, or None."""
         return self._workspaces.get(workspace_id)
 
     def parents(self) -> Mapping[str, str | None]:
-        """The id of each workspace's parent, also of removed ones."""
+        """Return the parent id of each workspace, removed ones included."""
         return self._parents
 
     def active_workspace(self, workspace_id: str) -> Workspace:
-        """A workspace that is not removed. Raises NotFound, WorkspaceRemoved."""
+        """Return a workspace that is not removed. Raises NotFound, WorkspaceRemoved."""
         workspace = self._workspaces.get(workspace_id)
         if workspace is None:
             raise NotFound(what="workspace")
@@ -128,13 +127,13 @@ class OrgRegistry:
         return workspace
 
     def workspaces(self, org_id: str | None = None) -> Collection[Workspace]:
-        """The live workspaces of one organisation or of all, oldest first."""
+        """Return the active workspaces of one organisation, or of all, oldest first."""
         if org_id is not None:
             return self._active.get(org_id, {}).values()
         return [workspace for active in self._active.values() for workspace in active.values()]
 
     def all_with_removed(self, org_id: str) -> Iterator[Workspace]:
-        """The workspaces of an organisation, removed ones too, oldest first."""
+        """Return the workspaces of an organisation, removed ones included, oldest first."""
         return iter(self._list_with_removed(org_id))
 
     def _list_with_removed(self, org_id: str) -> list[Workspace]:
@@ -142,20 +141,20 @@ class OrgRegistry:
         return [] if list_cache is None else list_cache.workspaces
 
     def workspace_page(self, org_id: str, after: str | None, count: int) -> list[Workspace]:
-        """At most so many living workspaces of an organisation behind one of them, oldest first; LookupError: it has,
-        and had, no such workspace."""
+        """Return up to `count` active workspaces after one of them, oldest first.
+
+        Raises LookupError if the organisation never had the workspace `after`."""
         with_removed = self._list_with_removed(org_id)
         first = 0
         if after is not None:
             if after not in self._positions or self._workspaces[after].org_id != org_id:
                 raise LookupError(after)
             first = self._positions[after] + 1
-        behind = (with_removed[place] for place in range(first, len(with_removed)))
-        return list(islice((workspace for workspace in behind if not workspace.removed), count))
+        later = (with_removed[position] for position in range(first, len(with_removed)))
+        return list(islice((workspace for workspace in later if not workspace.removed), count))
 
     def encoded_page(self, org_id: str, after: str | None, count: int, encode: WorkspaceEncoder) -> bytes:
-        """A page as a list in JSON, each workspace as `show` makes it; what was made for an earlier list and still
-        holds is taken from there. Raises LookupError."""
+        """Return a page as a JSON list, using cached JSON where it is still valid. Raises LookupError."""
         found = self.workspace_page(org_id, after, count)
         if not found:
             return b"[]"
@@ -166,7 +165,7 @@ class OrgRegistry:
         )
 
     def encoded_list(self, org_id: str | None, encode: WorkspaceEncoder) -> bytes:
-        """The same of all living workspaces of one organisation or of all."""
+        """Return all active workspaces of one organisation, or of all, as a JSON list."""
         list_caches = [list_cache for id_, list_cache in self._list_caches.items() if org_id in (None, id_)]
         return _json_list(
             text
@@ -175,32 +174,32 @@ class OrgRegistry:
         )
 
     def children(self, workspace: Workspace) -> list[Workspace]:
-        """The live workspaces right below, oldest first."""
+        """Return the active children of a workspace, oldest first."""
         return list(self._children.get(workspace.id, {}).values())
 
     def roots(self, org_id: str) -> list[Workspace]:
-        """The live workspaces at the top of an organisation, oldest first."""
+        """Return the active root workspaces of an organisation, oldest first."""
         return list(self._children.get(org_id, {}).values())
 
     def last_heartbeat(self, workspace_id: str) -> Heartbeat:
-        """What its agent said last."""
+        """Return the last heartbeat of a workspace's agent."""
         return self._heartbeats.get(workspace_id, NO_HEARTBEAT)
 
     def record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
-        """A heartbeat came. It is saved with the next sweep. Returns whether its agent works on something else now."""
+        """Record a heartbeat, to be saved with the next sweep. Return whether the agent's task changed."""
         self._unsaved.add(workspace_id)
-        self._heard_remotely.discard(workspace_id)
+        self._remote_heartbeats.discard(workspace_id)
         return self._store_heartbeat(workspace_id, heartbeat)
 
     def merge_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
-        """A heartbeat came to another process, which has saved it."""
+        """Record a heartbeat that another process received and saved."""
         if workspace_id in self._workspaces and heartbeat.heard_at > self.last_heartbeat(workspace_id).heard_at:
-            self._heard_remotely.add(workspace_id)
+            self._remote_heartbeats.add(workspace_id)
             self._store_heartbeat(workspace_id, heartbeat)
 
-    def is_heard_remotely(self, workspace_id: str) -> bool:
-        """Whether another process has heard it last: there may be a heartbeat that is not saved yet."""
-        return workspace_id in self._heard_remotely
+    def has_remote_heartbeat(self, workspace_id: str) -> bool:
+        """Return whether another process received the last heartbeat, so that a later one may not be saved yet."""
+        return workspace_id in self._remote_heartbeats
 
     def _store_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> bool:
         before = self.last_heartbeat(workspace_id)
@@ -217,7 +216,7 @@ class OrgRegistry:
         return task_changed
 
     def tasks_changed_since(self, org_id: str, at: int) -> list[Workspace]:
-        """The workspaces of an organisation whose agents have begun something else since a time (microseconds)."""
+        """Return the workspaces of an organisation whose task changed at or after a time (microseconds)."""
         found = []
         for workspace_id in reversed(self._heartbeat_numbers.get(org_id, {})):
             if self._heartbeats[workspace_id].heard_at < at:
@@ -227,19 +226,19 @@ class OrgRegistry:
         return found
 
     def change_count(self) -> int:
-        """How often a workspace was new or changed: another number means that something about one is other."""
+        """Return a counter that changes with every new or changed workspace."""
         return self._change_count
 
     def push_workspace_ids(self) -> Set[str]:
-        """The ids of the living workspaces whose agents do not poll."""
+        """Return the ids of the active workspaces in push mode."""
         return self._push_workspace_ids
 
     def last_heartbeat_number(self) -> int:
-        """The number of the last heartbeat."""
+        """Return the number of the last heartbeat."""
         return self._heartbeat_count
 
-    def workspaces_heard_after(self, org_id: str, heartbeat_number: int) -> list[Workspace]:
-        """The workspaces of an organisation that were heard behind a heartbeat, the last one first."""
+    def workspaces_after_heartbeat(self, org_id: str, heartbeat_number: int) -> list[Workspace]:
+        """Return the workspaces of an organisation that sent a heartbeat after the given number, latest first."""
         found = []
         for workspace_id in reversed(self._heartbeat_numbers.get(org_id, {})):
             if self._heartbeat_numbers[org_id][workspace_id] <= heartbeat_number:
@@ -248,12 +247,12 @@ class OrgRegistry:
         return found
 
     def take_unsaved_heartbeats(self) -> list[tuple[str, Heartbeat]]:
-        """The heartbeats that came since the last call."""
+        """Return the heartbeats recorded since the last call."""
         unsaved, self._unsaved = self._unsaved, set()
         return [(workspace_id, self._heartbeats[workspace_id]) for workspace_id in unsaved]
 
     def mark_unsaved(self, workspace_ids: Iterable[str]) -> None:
-        """The store did not take these: they go with the next."""
+        """Put heartbeats back that could not be saved, for the next attempt."""
         self._unsaved.update(workspace_ids)
 
 
@@ -262,7 +261,9 @@ def _parent_key(workspace: Workspace) -> str:
 
 
 def _json_list(texts: Iterable[bytes]) -> bytes:
-    """Rows that each end with a comma, as a list. (Tens of megabytes perhaps: they are copied once.)"""
+    """Join rows that end with a comma to a JSON list.
+
+    The result can have tens of megabytes, so it is copied only once."""
     rows = [text for text in texts if text]
     if rows:
         rows[-1] = rows[-1][:-1]

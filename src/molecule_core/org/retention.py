@@ -1,4 +1,4 @@
-"""Retention of what agents said of themselves: it goes some time after their seat was removed."""
+"""Deletes heartbeats of removed workspaces."""
 
 from collections.abc import AsyncIterator
 
@@ -7,7 +7,7 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 
 
 class HeartbeatRetention(RetentionPolicy):
-    """The part of heartbeats of removed workspaces."""
+    """Retention policy for heartbeats of removed workspaces."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Who may talk, who is whose peer, what becomes of a status. Pure."""
+"""Rules: which workspaces may talk, who is a peer, and how a status changes. Pure functions."""
 
 import json
 import re
@@ -15,32 +15,34 @@ _UUID_LIKE = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNOR
 
 
 class OrgTree(Protocol):
-    """What the rules need to know of an organisation."""
+    """The part of the org tree that the rules read."""
 
     def workspace(self, workspace_id: str) -> Workspace | None:
-        """A workspace by its id, also a removed one."""
+        """Return a workspace by its id, removed ones included, or None."""
 
     def parents(self) -> Mapping[str, str | None]:
-        """The id of each workspace's parent, also of removed ones."""
+        """Return the parent id of each workspace, removed ones included."""
 
     def children(self, workspace: Workspace) -> list[Workspace]:
-        """The live workspaces right below, oldest first."""
+        """Return the active children of a workspace, oldest first."""
 
     def roots(self, org_id: str) -> list[Workspace]:
-        """The live workspaces at the top of an organisation, oldest first."""
+        """Return the active root workspaces of an organisation, oldest first."""
 
     def org(self, org_id: str) -> Org:
-        """An organisation."""
+        """Return an organisation."""
 
 
 def may_talk(tree: OrgTree, one: Workspace, other: Workspace) -> bool:
-    """Whether two living workspaces may write to each other. (The one rule; messages.md, item 3.)"""
+    """Return whether two active workspaces may send messages to each other. (The rule: messages.md, item 3.)"""
     return not one.removed and not other.removed and are_related(tree, one, other)
 
 
 def are_related(tree: OrgTree, one: Workspace, other: Workspace) -> bool:
-    """Itself, parent, children, siblings; two roots are siblings inside their organisation. Ancestors and descendants
-    only if the organisation allows skipping a level."""
+    """Return whether two workspaces are the same, parent and child, or siblings.
+
+    Roots of one organisation are siblings. Ancestors and descendants are related only if the organisation allows
+    skipping levels."""
     if one.org_id != other.org_id:
         return False
     if one.id == other.id or one.parent_id == other.parent_id:
@@ -54,16 +56,17 @@ def are_related(tree: OrgTree, one: Workspace, other: Workspace) -> bool:
 
 
 def _is_below(parents: Mapping[str, str | None], parent_id: str | None, ancestor_id: str) -> bool:
-    """Whether the way up from a parent leads past somebody."""
+    """Return whether `ancestor_id` is `parent_id` or one of its ancestors."""
     while parent_id is not None and parent_id != ancestor_id:
         parent_id = parents.get(parent_id)
     return parent_id is not None
 
 
 def move_error(tree: OrgTree, moving: Workspace, parent: Workspace, levels: int) -> str:
-    """Why a workspace cannot move below another of its organisation; empty if it can. `levels`: the tree has no more.
+    """Return why a workspace cannot move below `parent`, or "" if it can.
 
-    The words name the two, so that a person sees which way round it is."""
+    `levels`: the maximum depth of the tree. The text names both workspaces, so that a person sees which is above which.
+    """
     if parent.id == moving.id:
         return f"{moving.name} cannot stand below itself"
     if _is_below(tree.parents(), parent.parent_id, moving.id):  # control: org-tree-cycle
@@ -74,17 +77,17 @@ def move_error(tree: OrgTree, moving: Workspace, parent: Workspace, levels: int)
 
 
 def depth_error(levels: int) -> str:
-    """The words for a tree that has no room below."""
+    """Return the error text for a tree that would be too deep."""
     return f"the tree would be deeper than {levels} levels"
 
 
 def depth(tree: OrgTree, workspace: Workspace) -> int:
-    """On which level a workspace stands; a root on the first."""
+    """Return the level of a workspace; roots are on level 1."""
     return len(list(ancestors(tree, workspace))) + 1
 
 
 def height(tree: OrgTree, workspace: Workspace) -> int:
-    """How many levels a workspace and all below it take."""
+    """Return the number of levels of a workspace and its descendants."""
     levels, level = 0, [workspace]
     while level:
         levels += 1
@@ -93,7 +96,7 @@ def height(tree: OrgTree, workspace: Workspace) -> int:
 
 
 def neighbours(tree: OrgTree, workspace: Workspace) -> Iterator[Workspace]:
-    """All others that are related to a workspace; removed ones only on the way up."""
+    """Yield all other related workspaces; removed ones only among the ancestors."""
     yield from peers(tree, workspace)
     if tree.org(workspace.org_id).allow_skip_level:
         yield from list(ancestors(tree, workspace))[1:]
@@ -102,7 +105,7 @@ def neighbours(tree: OrgTree, workspace: Workspace) -> Iterator[Workspace]:
 
 
 def ancestors(tree: OrgTree, workspace: Workspace) -> Iterator[Workspace]:
-    """Parent, grandparent and so on up to the root."""
+    """Yield the parent, the grandparent and so on up to the root."""
     parent_id = workspace.parent_id
     while parent_id is not None:
         parent = tree.workspace(parent_id)
@@ -113,7 +116,7 @@ def ancestors(tree: OrgTree, workspace: Workspace) -> Iterator[Workspace]:
 
 
 def subtree(tree: OrgTree, workspace: Workspace) -> list[Workspace]:
-    """A workspace and all live ones below it, parents before children."""
+    """Return a workspace and its active descendants, parents before children."""
     found = [workspace]
     for each in found:
         found.extend(tree.children(each))
@@ -121,8 +124,10 @@ def subtree(tree: OrgTree, workspace: Workspace) -> list[Workspace]:
 
 
 def peers(tree: OrgTree, workspace: Workspace) -> list[Workspace]:
-    """The neighbours: siblings, then children, then the parent. (Where levels may be skipped, a workspace may talk to
-    more than it lists; existing clients rely on this list.)"""
+    """Return the siblings, then the children, then the parent.
+
+    Existing clients rely on this list, so it stays the same where skipping levels allows a workspace to talk to more.
+    """
     parent = tree.workspace(workspace.parent_id) if workspace.parent_id is not None else None
     level = tree.children(parent) if parent is not None else tree.roots(workspace.org_id)
     siblings = [other for other in level if other.id != workspace.id]
@@ -130,8 +135,9 @@ def peers(tree: OrgTree, workspace: Workspace) -> list[Workspace]:
 
 
 def resolve_delivery(mode: str | None, url: str | None, stored: tuple[str, str | None]) -> tuple[str, str | None]:
-    """How messages reach an agent, and where: what was said, else what was so before. Who polls has no url. Raises
-    UrlMissing, InvalidField."""
+    """Return delivery mode and URL: the given ones, else the stored ones. Poll mode has no URL.
+
+    Raises UrlRequired, InvalidField."""
     mode = mode or stored[0]
     if mode not in (POLL, PUSH):
         raise InvalidField(reason="delivery_mode must be poll or push")
@@ -163,12 +169,13 @@ SIGNAL_TRANSITIONS: dict[tuple[WorkspaceStatus, AgentSignal], WorkspaceStatus] =
         for status in (WorkspaceStatus.ONLINE, WorkspaceStatus.DEGRADED)
     },
 }
-"""All changes of status that a heartbeat or its absence makes; any other pair changes nothing. (A paused, hibernated or
-removed workspace stays so until somebody says otherwise.)"""
+"""All status changes caused by a heartbeat or its absence; any other pair changes nothing.
+
+Paused, hibernated and removed workspaces keep their status."""
 
 
 def next_status(workspace: Workspace, signal: AgentSignal) -> WorkspaceStatus:
-    """The status after a heartbeat, or after none came. A silent external agent is awaited, not offline."""
+    """Return the status after a signal. A silent external agent becomes `awaiting_agent`, not `offline`."""
     status = SIGNAL_TRANSITIONS.get((workspace.status, signal), workspace.status)
     if status is WorkspaceStatus.OFFLINE and workspace.status is not WorkspaceStatus.OFFLINE and workspace.external:
         return WorkspaceStatus.AWAITING_AGENT
@@ -189,11 +196,11 @@ LIFECYCLE_TRANSITIONS: dict[tuple[WorkspaceStatus, LifecycleAction], WorkspaceSt
     **{(status, LifecycleAction.RESUME): WorkspaceStatus.OFFLINE for status in _SUSPENDED},
     **{(WorkspaceStatus.REMOVED, action): None for action in LifecycleAction},
 }
-"""What a person's act makes of each status; None: it is refused. (Of who is resumed, `status_of_resumed` says more.)"""
+"""Status after a lifecycle action; None: rejected. For a resume, `status_after_resume` refines it."""
 
 
 def lifecycle_error(status: WorkspaceStatus, action: LifecycleAction) -> str:
-    """Why an act is refused to a workspace of this status, and what to do instead; empty if it is not."""
+    """Return why an action is rejected in this status and what to do instead, or "" if it is allowed."""
     if LIFECYCLE_TRANSITIONS[status, action] is not None:
         return ""
     if status is WorkspaceStatus.PAUSED:
@@ -202,7 +209,7 @@ def lifecycle_error(status: WorkspaceStatus, action: LifecycleAction) -> str:
 
 
 def status_after_resume(workspace: Workspace, heartbeat: Heartbeat, *, silent: bool) -> WorkspaceStatus:
-    """How a workspace stands once it is not put aside any more: as its last heartbeat says, if that is not too old."""
+    """Return the status after a resume: from the last heartbeat, or offline or awaiting if that is too old."""
     if not silent:
         return (
             WorkspaceStatus.DEGRADED
@@ -213,7 +220,7 @@ def status_after_resume(workspace: Workspace, heartbeat: Heartbeat, *, silent: b
 
 
 def status_after_register(workspace: Workspace) -> WorkspaceStatus:
-    """The status after an agent took its seat: it has started, so it does not sleep any more."""
+    """Return the status after an agent registers. A registration ends hibernation, since the agent has started."""
     return (
         WorkspaceStatus.ONLINE
         if workspace.status is WorkspaceStatus.HIBERNATED
@@ -222,14 +229,14 @@ def status_after_register(workspace: Workspace) -> WorkspaceStatus:
 
 
 def classify_heartbeat(heartbeat: Heartbeat, *, wedged: bool) -> AgentSignal:
-    """What a heartbeat says about its agent."""
+    """Return what a heartbeat means for the status of its agent."""
     if wedged or heartbeat.error_rate >= DEGRADED_ERROR_RATE:
         return AgentSignal.FAILING
     return AgentSignal.HEALTHY if heartbeat.error_rate < HEALTHY_ERROR_RATE else AgentSignal.FAIR
 
 
 def with_readable_name(card: Any, workspace_name: str) -> Any:
-    """A card with a name people can read: the workspace's, where the card has none or only an id."""
+    """Return the card with the workspace's name if its own name is missing or an id."""
     if not isinstance(card, dict):
         return card
     name = card.get("name")
@@ -239,16 +246,16 @@ def with_readable_name(card: Any, workspace_name: str) -> Any:
 
 
 def locked_card(old: str | None, card: Any) -> Any:
-    """The card of an agent that may not change it: the one that stands, with the tools which the agent has now; the
-    first one is its own."""
+    """Return the card of an agent that may not change it: the old one with the current tools.
+
+    The agent's first card is accepted."""
     if old is None:
         return card
     return card_with_tools(old, card.get(LOADED_TOOLS_MEMBER) if isinstance(card, dict) else None)
 
 
 def card_with_tools(old: str | None, listed: Any) -> Any:
-    """The card that stands, with the tools that its agent has now, if it lists them: their names, and nothing else of
-    what it says there."""
+    """Return the old card with the names of the listed tools, if `listed` is a list."""
     card = {} if old is None else json.loads(old)
     return (
         {**card, LOADED_TOOLS_MEMBER: tool_names_in(listed)}
@@ -258,5 +265,5 @@ def card_with_tools(old: str | None, listed: Any) -> Any:
 
 
 def is_same_json(one: str | None, other: str) -> bool:
-    """Whether two JSON texts say the same."""
+    """Return whether two JSON texts have the same value."""
     return one == other or (one is not None and json.loads(one) == json.loads(other))

@@ -1,4 +1,4 @@
-"""Changes of the tree: move, expand, collapse, remove. A part of the org writer, which hands these verbs on."""
+"""Moves, expands, collapses and removes parts of the tree. A part of `OrgWriter`."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -30,14 +30,14 @@ from molecule_core.wire.schemas.events import (
 
 
 class CreatedWorkspace(NamedTuple):
-    """A seat that was made, and its token, shown this once."""
+    """A created workspace and its token, which is shown only here."""
 
     workspace: Workspace
     token: str
 
 
 class TreeWriter:
-    """Makes, moves and removes whole branches, each in one transaction."""
+    """Creates, moves and removes subtrees, each in one transaction."""
 
     def __init__(self, changes: WorkspaceChanges, access: AccessWriter, ids: IdGenerator) -> None:
         self._changes = changes
@@ -50,7 +50,9 @@ class TreeWriter:
     def prepare_move(
         self, old: Workspace, parent_id: str | None, name: str
     ) -> tuple[Workspace, JournalEvent, WorkspacesMoved]:
-        """A seat below another parent (None: at the top), with all that is below it. Raises InvalidParent."""
+        """Return the revision, event and domain event that move a workspace and its descendants below a parent.
+
+        `parent_id` None moves it to the top. Raises InvalidParent."""
         level = self._registry.roots(old.org_id)
         if parent_id is not None:
             parent = self._changes.valid_parent(old.org_id, parent_id)
@@ -65,7 +67,7 @@ class TreeWriter:
     # -- expand --------------------------------------------------------------------------------------------------------
 
     async def expand(self, workspace_id: str, team: tuple[TeamSpec, ...]) -> list[CreatedWorkspace]:
-        """Makes a team below a seat: all its members or none, those above before those below.
+        """Create a team below a workspace, all or nothing; parents come before children in the result.
 
         Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
         clean = self._clean_team(team)
@@ -106,7 +108,7 @@ class TreeWriter:
     def _create_members(
         self, parent: Workspace, team: tuple[TeamSpec, ...], siblings: list[Workspace], writes: list[tuple[str, Params]]
     ) -> list[CreatedWorkspace]:
-        """The seats of a team below another seat; `beside`: who stands there already."""
+        """Create the workspaces of a team below `parent`. `siblings`: the children that `parent` has already."""
         created: list[CreatedWorkspace] = []
         level = list(siblings)
         for each in team:
@@ -122,38 +124,39 @@ class TreeWriter:
     # -- collapse and remove -------------------------------------------------------------------------------------------
 
     async def collapse(self, workspace_id: str, *, confirmed: bool, typed_name: str | None = None) -> list[Workspace]:
-        """Removes all below a seat, but not the seat itself; returns them.
+        """Remove all descendants of a workspace and return them.
 
         Raises ConfirmationRequired, NotFound, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[list[Workspace]]:
             yield from ()
             parent = self._registry.active_workspace(workspace_id)
-            doomed = rules.subtree(self._registry, parent)[1:]
-            if not doomed:
+            branch = rules.subtree(self._registry, parent)[1:]
+            if not branch:
                 return WriteSet([])
-            _check_confirmed("collapsing", parent, doomed, confirmed=confirmed, typed_name=typed_name)
+            _check_confirmed("collapsing", parent, branch, confirmed=confirmed, typed_name=typed_name)
             emitted = workspace_event(
                 "WORKSPACE_COLLAPSED",
                 parent,
-                WorkspaceCollapsedPayload([CollapsedWorkspace(each.id, each.name) for each in doomed]),
+                WorkspaceCollapsedPayload([CollapsedWorkspace(each.id, each.name) for each in branch]),
             )
-            return self._removal_write_set(doomed, [emitted])
+            return self._removal_write_set(branch, [emitted])
 
         return await self._changes.store.run(self._exclusive_command(workspace_id, decide))
 
     async def remove_workspace(
         self, workspace_id: str, *, confirmed: bool, typed_name: str | None = None
     ) -> list[Workspace]:
-        """Removes a seat and all below it; returns them. `typed`: the name that a person typed to be sure.
+        """Remove a workspace and its descendants and return them.
 
-        Raises ConfirmationRequired, NotFound, WorkspaceRemoved."""
+        `typed_name`: the name that a person typed to confirm. Raises ConfirmationRequired, NotFound, WorkspaceRemoved.
+        """
 
         def decide() -> CommandSteps[list[Workspace]]:
             yield from ()
-            doomed = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
-            _check_confirmed("removing", doomed[0], doomed[1:], confirmed=confirmed, typed_name=typed_name)
-            return self._removal_write_set(doomed, [])
+            branch = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
+            _check_confirmed("removing", branch[0], branch[1:], confirmed=confirmed, typed_name=typed_name)
+            return self._removal_write_set(branch, [])
 
         return await self._changes.store.run(self._exclusive_command(workspace_id, decide))
 
@@ -162,9 +165,9 @@ class TreeWriter:
     ) -> Command[list[Workspace]]:
         return Command(self._registry.active_workspace(workspace_id).org_id, (), decide, exclusive=True)
 
-    def _removal_write_set(self, doomed: list[Workspace], more_events: list[JournalEvent]) -> WriteSet[list[Workspace]]:
+    def _removal_write_set(self, branch: list[Workspace], more_events: list[JournalEvent]) -> WriteSet[list[Workspace]]:
         now = self._changes.clock.now()
-        removed = [self._changes.next_revision(each, status=WorkspaceStatus.REMOVED, removed_at=now) for each in doomed]
+        removed = [self._changes.next_revision(each, status=WorkspaceStatus.REMOVED, removed_at=now) for each in branch]
         emitted = [
             workspace_event("WORKSPACE_REMOVED", each, WorkspaceRemovedPayload(to_rfc3339(now)))
             for each in reversed(removed)
@@ -180,7 +183,7 @@ class TreeWriter:
 
 
 def _team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
-    """The members of a team, level by level."""
+    """Return the members of a team, level by level."""
     found, level = [], team
     while level:
         found.append(level)
@@ -191,7 +194,9 @@ def _team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
 def _check_confirmed(
     verb: str, workspace: Workspace, descendants: list[Workspace], *, confirmed: bool, typed_name: str | None
 ) -> None:
-    """Raises ConfirmationRequired, which says what would go. A typed name must be the one that the seat has now."""
+    """Raise ConfirmationRequired with the affected workspaces, unless confirmed.
+
+    A typed name must be the current name of the workspace."""
     if confirmed and typed_name in (None, workspace.name):
         return
     children = [{"id": each.id, "name": each.name} for each in descendants]

@@ -1,4 +1,4 @@
-"""What the org writer's files share: a seat's next revision, its place among others, its statements and events."""
+"""Shared by the files of the org writer: validation, revisions, statements and events of workspaces."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ from molecule_core.wire.schemas.events import (
 
 
 class WorkspaceChanges:
-    """The tools of the org writer's files."""
+    """Commands, checks and write sets that the files of the org writer share."""
 
     def __init__(self, store: Store, registry: OrgRegistry, *, clock: Clock, limits: Limits) -> None:
         self.store = store
@@ -36,18 +36,18 @@ class WorkspaceChanges:
     # -- commands ------------------------------------------------------------------------------------------------------
 
     def tree_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
-        """A command that reads or changes places in the tree: one at a time in each organisation."""
+        """Return a command that reads or changes positions in the tree. They run one at a time in each organisation."""
         org_id = self.registry.active_workspace(workspace_id).org_id
         return Command(org_id, (("tree", org_id), ("workspace", workspace_id)), decide)
 
     def workspace_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
-        """A command about one seat alone."""
+        """Return a command on one workspace alone."""
         return Command(self.registry.active_workspace(workspace_id).org_id, (("workspace", workspace_id),), decide)
 
-    # -- what it decides on --------------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------------
 
     def future_siblings(self, org_id: str, parent_id: str | None) -> list[Workspace]:
-        """The seats that a new one would stand beside. Raises InvalidParent."""
+        """Return the siblings that a new workspace would have. Raises InvalidParent."""
         if parent_id is None:
             return self.registry.roots(org_id)
         parent = self.valid_parent(org_id, parent_id)
@@ -56,18 +56,18 @@ class WorkspaceChanges:
         return self.registry.children(parent)
 
     def valid_parent(self, org_id: str, parent_id: str) -> Workspace:
-        """A living seat of an organisation, below which others may stand. Raises InvalidParent."""
+        """Return an active workspace of an organisation that can be a parent. Raises InvalidParent."""
         parent = self.registry.workspace(parent_id)
         if parent is None or parent.org_id != org_id or parent.removed:
             raise InvalidParent(reason="there is no such workspace in this organisation")
         return parent
 
     def unused_name(self, name: str, level: list[Workspace], own_id: str = "") -> str:
-        """A name that no other of a level has: the wanted one, or with a number behind it."""
+        """Return the name, with a number appended if another workspace of the level has it."""
         return unique_name(name, {each.name for each in level if each.id != own_id}, self.limits.name_length)
 
     def clean_workspace(self, new: NewWorkspace) -> NewWorkspace:
-        """What was said of a new seat, fit to be kept. Raises InvalidName, InvalidField, UrlMissing."""
+        """Validate and normalise a new workspace. Raises InvalidName, InvalidField, UrlRequired."""
         short = self.limits.short_text_length
         mode, url = rules.resolve_delivery(new.delivery_mode, new.url, (POLL, None))
         return msgspec.structs.replace(
@@ -81,23 +81,23 @@ class WorkspaceChanges:
         )
 
     def clean_key(self, key: str | None) -> str | None:
-        """What an org file knows a seat by. Raises InvalidField."""
+        """Validate the key of a workspace in an org file. Raises InvalidField."""
         return None if key is None else validate_line(key, self.limits.name_length, "key") or None
 
     def check_key_unused(self, org_id: str, key: str | None, own_id: str = "") -> None:
-        """Two seats with one key could not be told apart by an org file. Raises InvalidField."""
+        """Raise InvalidField if an active workspace has the key: an org file could not distinguish the two."""
         for each in self.registry.workspaces(org_id) if key is not None else ():
             if each.key == key and each.id != own_id:
                 raise InvalidField(reason=f"the key {key!r} is taken by {each.name!r}; choose another")
 
-    # -- what it writes ------------------------------------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------------------------------
 
     def next_revision(self, old: Workspace, **fields: Any) -> Workspace:
-        """The next revision of a workspace."""
+        """Return the next revision of a workspace."""
         return msgspec.structs.replace(old, rev=old.rev + 1, updated_at=self.clock.now(), **fields)
 
     def update_write_set(self, new: Workspace, events: list[JournalEvent], result: T) -> WriteSet[T]:
-        """The write set of one seat's change."""
+        """Return the write set for the change of one workspace."""
         return WriteSet(
             result,
             [update_statement(new)],
@@ -107,33 +107,33 @@ class WorkspaceChanges:
         )
 
     def workspace_view_event(self, name: str, workspace: Workspace) -> JournalEvent:
-        """An event that tells all about a seat."""
+        """Return an event with the full view of a workspace."""
         return workspace_event(name, workspace, workspace_view(workspace, self.registry.last_heartbeat(workspace.id)))
 
 
 def insert_statement(workspace: Workspace) -> tuple[str, Params]:
-    """The statement that makes a seat."""
+    """Return the statement that inserts a workspace."""
     return "insert_workspace", _workspace_params(workspace)
 
 
 def update_statement(workspace: Workspace) -> tuple[str, Params]:
-    """The statement that keeps what has changed about a seat."""
+    """Return the statement that updates a workspace."""
     return "update_workspace", _workspace_params(workspace)
 
 
 def _workspace_params(workspace: Workspace) -> Params:
-    """A workspace as parameters: both engines keep switches as 0 and 1."""
+    """Return a workspace as parameters, with booleans as 0 and 1 as both databases store them."""
     columns = msgspec.structs.asdict(workspace)
     return {name: int(value) if isinstance(value, bool) else value for name, value in columns.items()}
 
 
 def workspace_event(name: str, workspace: Workspace, payload: msgspec.Struct) -> JournalEvent:
-    """A fact about a seat, at its revision."""
+    """Return an event about a workspace, at its revision."""
     return JournalEvent(name, workspace.id, "workspace", workspace.id, workspace.rev, msgspec.json.encode(payload))
 
 
 def status_event(new: Workspace, old: Workspace, heartbeat: Heartbeat) -> JournalEvent:
-    """The fact that a seat stands otherwise than before."""
+    """Return the event for a changed status."""
     match new.status:
         case WorkspaceStatus.ONLINE:
             return workspace_event("WORKSPACE_ONLINE", new, AgentOnlinePayload(new.delivery_mode, old.status.value))
@@ -151,7 +151,7 @@ def status_event(new: Workspace, old: Workspace, heartbeat: Heartbeat) -> Journa
 
 
 def build_workspace(new: NewWorkspace, org_id: str, id_: str, name: str, now: int, parent_id: str | None) -> Workspace:
-    """A new seat, before anybody sits there."""
+    """Return a new workspace that awaits its agent."""
     return Workspace(
         id=id_,
         org_id=org_id,

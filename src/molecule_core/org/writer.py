@@ -1,4 +1,4 @@
-"""The only hand that changes organisations and workspaces."""
+"""Writes organisations and workspaces. No other module changes their tables."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -40,13 +40,13 @@ from molecule_core.store.timers import TIMERS_KEY, set_timer
 from molecule_core.wire.schemas.events import AgentOnlinePayload, CardUpdatedPayload
 
 SWEEP = "liveness"
-"""The kind of the timer that looks for silent agents."""
+"""Kind of the timer that looks for silent agents."""
 HEARTBEATS = "pulses"
-"""The wake-up key of what agents say to this process and other processes should know soon."""
+"""Wake-up key for heartbeats that other processes should see soon."""
 
 
 class OrgWriter:
-    """Makes, changes and removes seats; hears their agents."""
+    """Creates, changes and removes workspaces, and handles heartbeats."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class OrgWriter:
     # -- organisations -------------------------------------------------------------------------------------------------
 
     async def create_org(self, name: str, *, allow_skip_level: bool = False) -> Org:
-        """A new tenant. Raises InvalidName, OrgExists."""
+        """Create an organisation. Raises InvalidName, OrgExists."""
         org = Org(self._ids.new(), validate_name(name, self._limits.name_length), allow_skip_level, self._clock.now())
 
         def decide() -> CommandSteps[Org]:
@@ -89,7 +89,7 @@ class OrgWriter:
         return await self._store.run(Command("", (("orgs",),), decide))
 
     async def get_or_create_org(self, name: str) -> Org:
-        """The first organisation; a new one of that name if there is none. However many processes start at once."""
+        """Return the first organisation; create one if there is none. Safe if several processes start at once."""
         org = Org(self._ids.new(), validate_name(name, self._limits.name_length), False, self._clock.now())
 
         def decide() -> CommandSteps[Org]:
@@ -101,10 +101,10 @@ class OrgWriter:
 
         return await self._store.run(Command("", (("orgs",),), decide))
 
-    # -- seats ---------------------------------------------------------------------------------------------------------
+    # -- workspaces ----------------------------------------------------------------------------------------------------
 
     async def create_workspace(self, org_id: str, new: NewWorkspace) -> tuple[Workspace, str]:
-        """A new seat and its token. A name that is taken under the same parent gets a number behind it.
+        """Create a workspace and return it with its token. A number is appended to a name that a sibling has.
 
         Raises InvalidName, InvalidParent, InvalidField."""
         clean = self._changes.clean_workspace(new)
@@ -127,8 +127,7 @@ class OrgWriter:
         return await self._store.run(Command(org_id, (("tree", org_id),), decide))
 
     async def update_workspace(self, workspace_id: str, fields: dict[str, Any]) -> Workspace:
-        """Changes what people set about a seat: name, role, runtime, tier and the like; `parent_id` moves it, with all
-        that is below it.
+        """Update name, role, runtime, tier and other settings; `parent_id` moves the workspace with its descendants.
 
         Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
         fields = self._clean_fields(fields)
@@ -173,9 +172,9 @@ class OrgWriter:
         return clean
 
     async def apply_lifecycle_action(self, workspace_id: str, action: LifecycleAction) -> Workspace:
-        """Pauses, resumes or hibernates a seat; no harm if it stands so already.
+        """Pause, resume or hibernate a workspace. Does nothing if it has that status already.
 
-        Raises StatusForbids, NotFound, WorkspaceRemoved."""
+        Raises StatusConflict, NotFound, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[Workspace]:
             yield from ()
@@ -207,8 +206,9 @@ class OrgWriter:
         *,
         card_locked: bool = False,
     ) -> Workspace:
-        """An agent takes its seat, and says how its messages reach it. `card_stays`: it may not change its card. Raises
-        InvalidField, UrlMissing, NotFound, WorkspaceRemoved."""
+        """Register an agent with its card and delivery mode. `card_locked`: the agent may not change its card.
+
+        Raises InvalidField, UrlRequired, NotFound, WorkspaceRemoved."""
 
         def decide() -> CommandSteps[Workspace]:
             yield from ()
@@ -244,16 +244,19 @@ class OrgWriter:
         return workspace
 
     async def update_card(self, workspace_id: str, card: Any, *, card_locked: bool = False) -> None:
-        """What the agent says of itself now. `card_stays`: it may not change its card. Raises InvalidField, NotFound,
-        WorkspaceRemoved."""
+        """Update the agent card. `card_locked`: the agent may not change its card.
+
+        Raises InvalidField, NotFound, WorkspaceRemoved."""
         await self._revise_card(workspace_id, lambda old: rules.locked_card(old, card) if card_locked else card)
 
     async def update_tools(self, workspace_id: str, listed: list[Any]) -> None:
-        """Which tools the agent has now. Raises as `update_card` does."""
+        """Update the tools in the agent card. Raises the errors of `update_card`."""
         await self._revise_card(workspace_id, lambda old: rules.card_with_tools(old, listed))
 
     async def _revise_card(self, workspace_id: str, revise: Callable[[str | None], Any]) -> None:
-        """`revised` is given the card that stands when this is written: others may write one at the same time."""
+        """Update the card.
+
+        `revise` gets the card at the time of the write, since other writers may change it meanwhile."""
 
         def decide() -> CommandSteps[None]:
             yield from ()
@@ -269,7 +272,7 @@ class OrgWriter:
         await self._store.run(self._changes.workspace_command(workspace_id, decide))
 
     async def handle_heartbeat(self, workspace_id: str, heartbeat: Heartbeat, *, runtime_state: str | None) -> None:
-        """An agent says that it is there. Writes only if that changes its status. Raises NotFound, WorkspaceRemoved."""
+        """Record a heartbeat; write only if the status changes. Raises NotFound, WorkspaceRemoved."""
         workspace = self._registry.active_workspace(workspace_id)
         self._record_heartbeat(workspace_id, heartbeat)
         signal = rules.classify_heartbeat(heartbeat, wedged=runtime_state == "wedged")
@@ -290,9 +293,9 @@ class OrgWriter:
         return self._changes.update_write_set(new, [status_event(new, old, heartbeat)], None)
 
     async def sweep_silent_agents(self, _key: str) -> None:
-        """Finds the agents that fell silent, and saves the heartbeats. Asks to be called again.
+        """Mark silent agents, save the heartbeats and schedule the next sweep.
 
-        After a start, everybody has the full time to be heard again."""
+        After a start, every agent has the full silence time again."""
         now = self._clock.now()
         listening = (WorkspaceStatus.ONLINE, WorkspaceStatus.DEGRADED)
         silent_ids = [
@@ -305,8 +308,9 @@ class OrgWriter:
         await self._save_heartbeats([set_timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
 
     async def save_heartbeats(self) -> bool:
-        """Saves what agents have said to this process; whether they have. With several, each saves its own; one of
-        them sweeps."""
+        """Save the heartbeats that this process received. Return whether there were any.
+
+        Of several processes each saves its own; one of them sweeps."""
         return await self._save_heartbeats([])
 
     async def _save_heartbeats(self, extra_writes: list[tuple[str, Params]]) -> bool:
@@ -330,15 +334,15 @@ class OrgWriter:
         return bool(heartbeats)
 
     def _is_silent(self, workspace_id: str, now: int) -> bool:
-        """Whom another process hears may have said something that is not saved yet."""
+        """Return whether an agent is silent. A last heartbeat at another process may not be saved yet."""
         heard_at = max(self._registry.last_heartbeat(workspace_id).heard_at, self._started_at)
         silence_seconds = self._limits.silence_seconds
-        if self._registry.is_heard_remotely(workspace_id):
+        if self._registry.has_remote_heartbeat(workspace_id):
             silence_seconds += self._limits.sweep_seconds
         return heard_at + silence_seconds * SECOND <= now
 
     def _decide_silent(self, workspace_id: str) -> CommandSteps[None]:
-        """A heartbeat may have come while the command waited, here or elsewhere."""
+        """Mark an agent as silent, unless a heartbeat arrived here or elsewhere while the command waited."""
         for row in (yield ReadQuery("heartbeat", {"workspace_id": workspace_id})):
             self._registry.merge_heartbeat(row[0], Heartbeat(*row[1:]))
         if not self._is_silent(workspace_id, self._clock.now()):
@@ -349,7 +353,7 @@ class OrgWriter:
             )
         )
 
-    # -- parts ---------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     def _record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
         task_changed = self._registry.record_heartbeat(workspace_id, heartbeat)

@@ -1,2 +1,1 @@
-"""What agents' system prompts are made of and have become: files shared with children, builds told. Above: the edges.
-Below: org, store."""
+"""System prompts of agents: files shared with child workspaces, and reported prompts."""

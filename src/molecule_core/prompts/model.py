@@ -1,10 +1,10 @@
-"""What a workspace shares, and the prompts that its agent has told."""
+"""Shared files of a workspace and the prompts that its agent reported."""
 
 from msgspec import Struct
 
 
 class StoredSharedFile(Struct, frozen=True):
-    """A shared file. `updated_at` in microseconds: when its content came."""
+    """A shared file. `updated_at` in microseconds: when its content last changed."""
 
     path: str
     content: str
@@ -12,14 +12,14 @@ class StoredSharedFile(Struct, frozen=True):
 
 
 class SharedFiles(Struct, frozen=True):
-    """All files of a workspace, in their order; revision 0: it has never shared any."""
+    """All shared files of a workspace, in their order; revision 0: it has never shared any."""
 
     revision: int = 0
     files: tuple[StoredSharedFile, ...] = ()
 
 
 class StoredPrompt(Struct, frozen=True):
-    """A prompt that was told, in the order of the columns. `build` is JSON, `built_at` microseconds."""
+    """A reported prompt, in the order of the columns. `build` is JSON, `built_at` microseconds."""
 
     revision: int
     build: str

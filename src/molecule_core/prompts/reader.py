@@ -1,4 +1,4 @@
-"""Reads of shared context and of prompts that were told."""
+"""Reads of shared context and reported prompts."""
 
 from collections.abc import Sequence
 
@@ -11,33 +11,33 @@ from molecule_core.wire.schemas.prompts import PromptBuild
 
 
 class PromptReader:
-    """What workspaces share, and what their agents' prompts say."""
+    """Read access to shared files and reported prompts."""
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
         self._org = org
 
     def parent_id_of(self, workspace_id: str) -> str | None:
-        """Whose direct child a workspace is now."""
+        """Return the id of a workspace's current parent."""
         workspace = self._org.workspace(workspace_id)
         return None if workspace is None else workspace.parent_id
 
     async def shared_files(self, workspace_id: str) -> SharedFiles:
-        """What a workspace shares with its children."""
+        """Return the files that a workspace shares with its children."""
         return shared_files_from_rows(await self._store.rows("shared_context", {"workspace_id": workspace_id}))
 
     async def latest_prompts(self, workspace_id: str) -> list[StoredPrompt]:
-        """The prompt that was told last and the one before, if there are any."""
+        """Return the last reported prompt and the one before, as far as they exist."""
         params = {"workspace_id": workspace_id, "count": 2}
         return [StoredPrompt(*row) for row in await self._store.rows("newest_prompts", params)]
 
     def prompt_text(self, prompt: StoredPrompt) -> str:
-        """A prompt as a model reads it."""
+        """Return the text of a prompt as a model reads it."""
         return "\n\n".join(each.text for each in msgspec.json.decode(prompt.build, type=PromptBuild).sections)
 
 
 def shared_files_from_rows(rows: Sequence[Row]) -> SharedFiles:
-    """What rows of `shared_context` hold."""
+    """Build the shared files from rows of `shared_context`."""
     for revision, files in rows:
         return SharedFiles(revision, msgspec.json.decode(files, type=tuple[StoredSharedFile, ...]))
     return SharedFiles()

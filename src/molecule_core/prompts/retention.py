@@ -1,4 +1,4 @@
-"""Retention of prompts: what a workspace shared and told goes some days after the workspace."""
+"""Deletes the shared files and prompts of removed workspaces."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 
 
 class PromptRetention(RetentionPolicy):
-    """The part of shared files and prompts of workspaces that were removed before the time."""
+    """Retention policy for shared files and prompts of removed workspaces."""
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
@@ -22,7 +22,7 @@ class PromptRetention(RetentionPolicy):
                     yield await self._workspace_batch(org.id, workspace.id)
 
     async def _workspace_batch(self, org_id: str, workspace_id: str) -> RetentionBatch:
-        """All of a workspace: few rows, whose number is limited."""
+        """Return a batch for all rows of a workspace, which are few and limited."""
         workspace_params = {"workspace_id": workspace_id}
         last = await self._store.rows("last_prompt", workspace_params)
         shared = await self._store.rows("shared_context", workspace_params)

@@ -1,4 +1,4 @@
-"""What may be shared, and which prompt may be told. Pure."""
+"""Rules: which files can be shared, and which prompts can be reported. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ _FORBIDDEN_CHARACTERS = set('<>:"|?*`')
 
 
 def check_path(path: str, max_length: int) -> str:
-    """The name of a shared file: relative, forward slashes, visible characters, no way up. Raises InvalidField."""
+    """Check the path of a shared file: relative, forward slashes, visible characters, no `..`. Raises InvalidField."""
     if not path or len(path) > max_length:
         raise InvalidField(reason=f"the path of a shared file has 1 to {max_length} characters")
     bad = find_hidden_character(path) or next((each for each in path if each in _FORBIDDEN_CHARACTERS), None)
@@ -32,7 +32,7 @@ def check_path(path: str, max_length: int) -> str:
 
 
 def check_files(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]:
-    """Files that may be shared. Raises InvalidField."""
+    """Check number, names and sizes of shared files. Raises InvalidField."""
     if len(files) > limits.shared_files:
         raise InvalidField(reason=f"{len(files)} files are too many; share at most {limits.shared_files}")
     seen, total = set(), 0
@@ -53,7 +53,7 @@ def check_files(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedF
 
 
 def merge_files(old: Iterable[StoredSharedFile], new: Iterable[SharedFile], now: int) -> tuple[StoredSharedFile, ...]:
-    """The files as they are kept now: one whose content stayed keeps its time."""
+    """Return the files to store. A file with unchanged content keeps its time."""
     before = {each.path: each for each in old}
     merged = []
     for each in new:
@@ -64,7 +64,7 @@ def merge_files(old: Iterable[StoredSharedFile], new: Iterable[SharedFile], now:
 
 
 def check_build(build: PromptBuild, limits: Limits) -> None:
-    """Whether a prompt may be told. Raises InvalidField."""
+    """Check a reported prompt. Raises InvalidField."""
     if len(build.sections) > limits.prompt_sections:
         raise InvalidField(
             reason=f"the prompt has {len(build.sections)} sections; at most {limits.prompt_sections} are taken"

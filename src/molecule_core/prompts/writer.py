@@ -1,4 +1,4 @@
-"""The only hand that changes what workspaces share and the prompts that were told, beside retention (pruning.py)."""
+"""Writes shared files and reported prompts, beside retention (retention.py)."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from molecule_core.wire.schemas.prompts import PromptBuild, PromptBuiltPayload, 
 
 
 class PromptWriter:
-    """Keeps what agents upload. One change of a workspace at a time."""
+    """Stores what agents upload. Commands of one kind on a workspace run one at a time."""
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -27,8 +27,9 @@ class PromptWriter:
         self._limits = limits
 
     async def save_shared_files(self, workspace_id: str, files: Sequence[SharedFile]) -> SharedFiles:
-        """A workspace shares these files with its direct children, and no others. What is shared already, as it is,
-        changes nothing and tells nobody. Raises InvalidField, NotFound, WorkspaceRemoved."""
+        """Replace the files that a workspace shares with its direct children.
+
+        Unchanged files write nothing and emit no event. Raises InvalidField, NotFound, WorkspaceRemoved."""
         rules.check_files(files, self._limits)
         org_id = self._org.active_workspace(workspace_id).org_id
 
@@ -52,8 +53,10 @@ class PromptWriter:
         return await self._store.run(Command(org_id, (("shared", workspace_id),), decide))
 
     async def record_prompt(self, workspace_id: str, build: PromptBuild) -> int:
-        """The agent of a workspace tells its prompt; returns its number. The same prompt as last time, with
-        the same warnings, is not kept twice. Raises InvalidField, NotFound, WorkspaceRemoved."""
+        """Store the prompt that an agent reports and return its revision.
+
+        The same prompt with the same warnings as last time is not stored again. Raises InvalidField, NotFound,
+        WorkspaceRemoved."""
         rules.check_build(build, self._limits)
         text = msgspec.json.encode(build).decode()
         if len(text.encode()) > self._limits.prompt_bytes:

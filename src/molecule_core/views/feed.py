@@ -196,7 +196,7 @@ class Feed:
         """Wait until an agent of an organisation sends a heartbeat after `heartbeat_number`, or for an hour."""
 
         async def poll() -> Poll[bool]:
-            return Poll(True if self._org.workspaces_heard_after(org_id, heartbeat_number) else None)
+            return Poll(True if self._org.workspaces_after_heartbeat(org_id, heartbeat_number) else None)
 
         await self._wakeups.wait_until(heartbeat_key(org_id), poll, _MAX_WAIT_SECONDS)
 

@@ -36,7 +36,7 @@ class TransientEvents:
         while not self._feed.closing:
             await self._feed.wait_for_heartbeat(self._org_id, heartbeat_count)
             heard_workspaces, heartbeat_count = (
-                self._org.workspaces_heard_after(self._org_id, heartbeat_count),
+                self._org.workspaces_after_heartbeat(self._org_id, heartbeat_count),
                 self._org.last_heartbeat_number(),
             )
             for workspace in heard_workspaces:

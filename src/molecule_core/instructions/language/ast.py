@@ -1,7 +1,4 @@
-"""What a text of the template language is made of: its variables, and the tree that it is read into. Pure.
-
-Above: language, which reads; script, which runs. Below: nothing.
-"""
+"""Variables and syntax tree of the template language. Pure."""
 
 from collections.abc import Iterator
 
@@ -21,12 +18,12 @@ MESSAGE_VARIABLES = (
     "attempt",
     "attachments",
 )
-"""What is another with each message."""
+"""Variables that differ from message to message."""
 VARIABLES = ("kind", "intent", "reply_tool", "available_tools", "docs_url", *MESSAGE_VARIABLES)
 
 
 class Text(Struct, frozen=True):
-    """Words as they are."""
+    """Literal text."""
 
     text: str
 
@@ -38,51 +35,51 @@ class Variable(Struct, frozen=True):
 
 
 class Join(Struct, frozen=True):
-    """A list in one line."""
+    """A list joined to one line."""
 
     list_name: str
     separator: str
 
 
 class IsSet(Struct, frozen=True):
-    """A condition: a variable is not empty."""
+    """Condition: a variable is not empty."""
 
     name: str
 
 
 class Equals(Struct, frozen=True):
-    """A condition: two things are the same. Each is (True, the name of a variable) or (False, a text)."""
+    """Condition: two operands are equal. Each is (True, variable name) or (False, text)."""
 
     left: tuple[bool, str]
     right: tuple[bool, str]
 
 
 class Not(Struct, frozen=True):
-    """The opposite."""
+    """Condition: the operand does not hold."""
 
     operand: "Condition"
 
 
 class And(Struct, frozen=True):
-    """Each of them."""
+    """Condition: all operands hold."""
 
     operands: "tuple[Condition, ...]"
 
 
 class Or(Struct, frozen=True):
-    """At least one of them."""
+    """Condition: at least one operand holds."""
 
     operands: "tuple[Condition, ...]"
 
 
 class If(Struct, frozen=True):
-    """The first of these whose condition holds; None holds always."""
+    """The first branch whose condition holds; a condition of None always holds."""
 
     branches: "tuple[tuple[Condition | None, Body], ...]"
 
 
 class For(Struct, frozen=True):
-    """Once for each of a list."""
+    """The body, once for each item of a list."""
 
     variable: str
     list_name: str
@@ -94,11 +91,11 @@ Node = Text | Variable | Join | If | For
 Body = tuple[Node, ...]
 
 
-# -- looking at a tree -------------------------------------------------------------------------------------------------
+# -- tree queries ------------------------------------------------------------------------------------------------------
 
 
 def iter_conditions(body: Body) -> Iterator[IsSet | Equals]:
-    """What a tree asks, wherever in it."""
+    """Yield all leaf conditions of a tree."""
     for node in body:
         if isinstance(node, If):
             for condition, branch in node.branches:
@@ -120,7 +117,7 @@ def _leaf_conditions(condition: Condition) -> Iterator[IsSet | Equals]:
 
 
 def uses_list(body: Body, name: str) -> bool:
-    """Whether a tree writes what is in a list."""
+    """Return whether a tree writes the items of a list."""
     for node in body:
         if isinstance(node, For | Join) and node.list_name == name:
             return True
@@ -137,7 +134,7 @@ def uses_list(body: Body, name: str) -> bool:
 
 
 def max_steps(body: Body) -> int:
-    """How many parts of a tree one run may go through, at most."""
+    """Return the largest number of nodes that one run can execute."""
     return sum(map(_node_steps, body))
 
 
@@ -156,7 +153,9 @@ def _condition_steps(condition: Condition) -> int:
 
 
 def loop_values(loop: For) -> frozenset[str] | None:
-    """The values for which a loop can do anything, if each of its ways asks which of some texts it is; else None."""
+    """Return the values for which a loop has an effect, or None if it can have one for any value.
+
+    They are known if every branch compares the loop's variable with a text."""
     if len(loop.body) != 1 or not isinstance(loop.body[0], If):
         return None
     required = [_required_value(condition, loop.variable) for condition, _ in loop.body[0].branches]
@@ -164,7 +163,7 @@ def loop_values(loop: For) -> frozenset[str] | None:
 
 
 def _required_value(condition: Condition | None, variable: str) -> str | None:
-    """The text that a variable must be for a condition to hold; None: it may be another one."""
+    """Return the text that a variable must equal for a condition to hold, or None if there is no such text."""
     if isinstance(condition, And):
         return next(
             (found for each in condition.operands if (found := _required_value(each, variable)) is not None), None

@@ -1,7 +1,4 @@
-"""A template as something that can be run: its texts compiled, and what its conditions ask of each message.
-
-Above: render, which runs it. Below: the language, the rules.
-"""
+"""Compiles templates, and determines which values of a message their conditions read."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -19,29 +16,32 @@ RenderStep = Callable[["RenderContext"], None]
 Predicate = Callable[[dict[str, Any]], bool]
 
 
-# So many values are looked at fastest (Renderer.skeleton): the templates that come with Molecule ask for no more.
+# 6: that many values are read fastest (`_RenderPlan.skeleton_for`), and the built-in templates need no more.
 _FAST_VALUES = 6
 
 
 class ValuePlaceholder(str):
-    """A place in the words for what is another with each message; the text is the variable's name."""
+    """Placeholder for a value that differs from message to message; the text is the variable's name."""
 
     __slots__ = ()
 
 
 VALUE_PLACEHOLDERS = {name: ValuePlaceholder(name) for name in ast.MESSAGE_VARIABLES if name not in ast.LIST_VARIABLES}
-"""For every variable of single messages."""
+"""The placeholder of each single-value message variable."""
 
 
 class TemplateTooLarge(Exception):
-    """A template has, says or does more than it may."""
+    """A template or its output exceeds a limit."""
 
 
 class RenderContext:
-    """One run of a compiled text. `values`: what conditions see, all of it text or lists; `said`: what is written;
-    `tools`: by their bare names, their places in the list, these names and how they are written. `out`: what was
-    written, and about how many tokens it has. It ends with TooMuch where more is written or done than the limits have:
-    `room` is what may still be written in characters (a byte is at least one), `steps` what loops may still do."""
+    """State of one run of a compiled text.
+
+    `values`: what conditions read, texts or lists; `rendered`: what is written; `tools`: by bare name, the position in
+    the list, the name and its rendered form. `out`: the output so far, of about `tokens` tokens.
+
+    Raises TemplateTooLarge beyond the limits. `remaining_characters` bounds the output (a character is at least one
+    byte), `remaining_steps` the work of loops."""
 
     __slots__ = ("_limits", "out", "remaining_characters", "remaining_steps", "rendered", "tokens", "tools", "values")
 
@@ -57,31 +57,31 @@ class RenderContext:
         self.remaining_steps = limits.template_steps
         self._limits = limits
 
-    def append_text(self, words: str) -> None:
-        """Goes on with these words."""
-        self.out.append(words)
-        if type(words) is not ValuePlaceholder:
-            self.reserve_characters(len(words))
-            self.tokens += estimate_tokens(words)
+    def append_text(self, text: str) -> None:
+        """Append text or a placeholder to the output."""
+        self.out.append(text)
+        if type(text) is not ValuePlaceholder:
+            self.reserve_characters(len(text))
+            self.tokens += estimate_tokens(text)
 
     def reserve_characters(self, characters: int) -> None:
-        """So many are about to be written."""
+        """Count characters about to be written. Raises TemplateTooLarge."""
         self.remaining_characters -= characters
         if self.remaining_characters < 0:
             raise TemplateTooLarge(f"its words have more than {self._limits.instruction_bytes} bytes")
 
     def reserve_steps(self, steps: int) -> None:
-        """A loop is about to do so much."""
+        """Count the steps that a loop is about to execute. Raises TemplateTooLarge."""
         self.remaining_steps -= steps
         if self.remaining_steps < 0:  # control: template-steps
             raise TemplateTooLarge(f"its loops go through more than {self._limits.template_steps} parts")
 
 
-# -- compiling ---------------------------------------------------------------------------------------------------------
+# -- compilation -------------------------------------------------------------------------------------------------------
 
 
 def compile_body(body: ast.Body) -> RenderStep:
-    """A tree as something that can be run."""
+    """Compile a tree."""
     steps = [_compile_node(node) for node in body]
     if len(steps) == 1:
         return steps[0]
@@ -148,15 +148,15 @@ def _compile_for(node: ast.For) -> RenderStep:
     def run(context: RenderContext) -> None:
         values, rendered = context.values, context.rendered
         context.reserve_steps(weight * len(values[name]))
-        for value, words in zip(values[name], rendered[name], strict=True):
-            values[variable], rendered[variable] = value, words
+        for value, text in zip(values[name], rendered[name], strict=True):
+            values[variable], rendered[variable] = value, text
             body(context)
 
     return run
 
 
 def _compile_tool_lookup(variable: str, required: frozenset[str], body: RenderStep, weight: int) -> RenderStep:
-    """A loop over the tools that does something for these alone: they are looked up instead."""
+    """Compile a loop over tools that has an effect only for some names: these are looked up instead."""
 
     def run(context: RenderContext) -> None:
         tools = context.tools
@@ -164,15 +164,15 @@ def _compile_tool_lookup(variable: str, required: frozenset[str], body: RenderSt
         context.reserve_steps(len(required) + weight * len(found))
         if len(found) > 1:
             found.sort()
-        for _, name, words in found:
-            context.values[variable], context.rendered[variable] = name, words
+        for _, name, text in found:
+            context.values[variable], context.rendered[variable] = name, text
             body(context)
 
     return run
 
 
 def compile_condition(node: ast.Condition) -> Predicate:
-    """Whether it holds for these values."""
+    """Compile a condition to a predicate over values."""
     if isinstance(node, ast.IsSet):
         name = node.name
         return lambda values: bool(values[name])
@@ -207,16 +207,17 @@ def _compile_equals(node: ast.Equals) -> Predicate:
     return lambda values: bool(values[left] == values[right])
 
 
-# -- a template, compiled ----------------------------------------------------------------------------------------------
+# -- compiled templates ------------------------------------------------------------------------------------------------
 
 
 ALONE_FACTOR, MERGED_FACTOR = 1, 2
-"""How often the limits of a template count: for its own texts, and for those that it says with the ones it extends. A
-template that takes all of its limits may still extend one that comes with Molecule, or any other that does."""
+"""Factors for the limits of a template: its own texts alone, and merged with those of the templates it extends.
+
+With 2, a template at its limits can still extend a built-in one, or any other at its limits."""
 
 
 class TemplateError(Exception):
-    """A text of a template cannot be taken: which one, and in which line."""
+    """A text of a template is invalid. Has the part, the line and the reason."""
 
     def __init__(self, part: str, line: int, reason: str) -> None:
         self.part = part
@@ -226,11 +227,11 @@ class TemplateError(Exception):
 
 
 def parse_content(parts: TemplateContent, limits: Limits, limit_factor: int) -> list[tuple[str, parser.ParsedTemplate]]:
-    """All texts with the names of their parts: first the blocks, then the lines. Raises Wrong."""
+    """Parse all texts, with the names of their parts: the blocks, then the lines. Raises TemplateError."""
     texts = [*parts.blocks.items(), *((f"lines[{number}]", text) for number, text in enumerate(parts.lines))]
     max_bytes, max_nodes = limit_factor * limits.template_bytes, limit_factor * limits.template_nodes
     left_bytes, left_nodes = max_bytes, max_nodes
-    for part, text in texts:  # all are measured before one is read
+    for part, text in texts:  # measure all before parsing any
         left_bytes -= len(text.encode("utf-8", "surrogatepass"))
         if left_bytes < 0:  # control: template-bytes
             raise TemplateError(
@@ -250,7 +251,7 @@ def parse_content(parts: TemplateContent, limits: Limits, limit_factor: int) -> 
 
 
 class CompiledTemplate:
-    """What a template says with those it extends, compiled, and what its conditions ask of each message."""
+    """The texts of a template and those it extends, compiled."""
 
     def __init__(self, parts: TemplateContent, limits: Limits) -> None:
         self.parts = parts
@@ -270,7 +271,7 @@ class CompiledTemplate:
         self._steps: dict[tuple[Verbosity, bool], list[RenderStep]] = {}
 
     def steps(self, verbosity: Verbosity, *, reminder: bool) -> list[RenderStep]:
-        """The texts of a form, in order."""
+        """Return the texts of a form, in order."""
         found = self._steps.get((verbosity, reminder))
         if found is None:
             found = self._steps[verbosity, reminder] = list(self._ordered_steps(verbosity, reminder=reminder))
@@ -291,25 +292,27 @@ class CompiledTemplate:
 
 
 def _tests_command(node: ast.IsSet | ast.Equals) -> bool:
-    """Whether a text asks if the command of programs behind a bridge is what answers."""
+    """Return whether a condition checks that the reply command of bridged programs is the reply tool."""
     return isinstance(node, ast.Equals) and {node.left, node.right} == {(True, "reply_tool"), (False, REPLY_COMMAND)}
 
 
 class VariantKey:
-    """What tells two messages apart for some texts. `pick`: six values of which they ask whether there are any; a text
-    that asks for fewer has some twice. `more`: the outcomes of everything else they ask; None: nothing."""
+    """Key that distinguishes messages for which some texts render differently.
+
+    `get_values`: six values that are tested for being set, repeated if fewer are needed. `get_outcomes`: the outcomes
+    of all other conditions, or None if there are none."""
 
     __slots__ = ("get_outcomes", "get_values")
 
     def __init__(self, texts: Iterable[ast.Body]) -> None:
-        given: dict[str, None] = {}
+        tested_names: dict[str, None] = {}
         comparisons: list[Callable[[MessageContext], Any]] = []
         for each in dict.fromkeys(each for body in texts for each in ast.iter_conditions(body)):
             if isinstance(each, ast.Equals):
                 comparisons += _comparison_getters(each)
             elif each.name in ast.MESSAGE_VARIABLES:
-                given[each.name] = None
-        names, others = [*given][:_FAST_VALUES], tuple(given)[_FAST_VALUES:]
+                tested_names[each.name] = None
+        names, others = [*tested_names][:_FAST_VALUES], tuple(tested_names)[_FAST_VALUES:]
         self.get_values: Callable[[MessageContext], tuple[Any, ...]] = attrgetter(
             *names, *["kind"] * (_FAST_VALUES - len(names))
         )
@@ -320,7 +323,7 @@ class VariantKey:
 
 
 def _comparison_getters(node: ast.Equals) -> list[Callable[[MessageContext], Any]]:
-    """What a comparison needs of a message: whether it is one text, or, where that is not known yet, all of it."""
+    """Return the getters that a comparison needs: its outcome, or the values if only variables are compared."""
     sides = (node.left, node.right)
     names = [name for is_name, name in sides if is_name and name in ast.MESSAGE_VARIABLES]
     texts = [text for is_name, text in sides if not is_name]
@@ -330,19 +333,21 @@ def _comparison_getters(node: ast.Equals) -> list[Callable[[MessageContext], Any
 
 
 def field_getter(names: tuple[str, ...]) -> Callable[[MessageContext], tuple[Any, ...]]:
-    """Takes these values of a message."""
+    """Return a getter for several fields of a message, always as a tuple."""
     if not names:
         return lambda _facts: ()
     getter = attrgetter(*names)
     return getter if len(names) > 1 else lambda message: (getter(message),)
 
 
-# A word, digits, signs, an end of lines.
+# A word, digits, signs, line ends.
 _TOKEN_PATTERN = re.compile(r" ?[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]+|\n+")
 
 
 @lru_cache(4096)
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model reads. For the templates that come with Molecule at most a tenth less than a real
-    tokenizer counts, and at most a third more (a sixth in the full form); for scripts without spaces far too few."""
+    """Estimate the number of tokens of a text.
+
+    For the built-in templates it is at most a tenth below the count of a real tokenizer, and at most a third above it
+    (a sixth in the full form). For scripts without spaces it is far too low."""
     return sum(1 + (len(word) - 1) // 9 for word in _TOKEN_PATTERN.findall(text))

@@ -1,4 +1,4 @@
-"""The language of templates: text, variables, `if`, one loop, `join`, and nothing else. Pure.
+"""Parser of the template language: text, variables, `if`, one loop and `join`. Pure.
 
     Reply with {{ reply_tool }}.
     {% if kind == "peer_agent" and not user_id %}
@@ -6,12 +6,9 @@
     {% elif kind == "broadcast" %} ... {% else %} ... {% endif %}
     {% for tool in available_tools %}{{ tool }} {% endfor %} {{ attachments | join(", ") }}
 
-What the grammar does not have cannot be written: no attribute, call, index, arithmetic, assignment, macro, include or
-comment. A statement alone on its line takes the line away with it, and empty lines are left out. The loop's variable is
-called as one likes. Values are data: nothing in them is ever read as a template.
-
-Above: rules (whether a template may be saved), render (what becomes of the tree).
-"""
+The grammar has no attributes, calls, indexes, arithmetic, assignments, macros, includes or comments. A statement alone
+on its line removes the line, and empty lines are left out. The loop's variable can have any name. Values are data: they
+are never parsed as a template."""
 
 import re
 from collections.abc import Iterator
@@ -36,10 +33,10 @@ from molecule_core.instructions.language.ast import (
 )
 
 MAX_DEPTH = 16
-"""Levels of `if` and `for` in each other, and `not`s before one thing."""
+"""Maximum nesting of `if` and `for`, and number of `not`s before one operand."""
 
 _TAG = re.compile(r"\{\{|\{%|\{#")
-# Parts of what stands in a tag. A text in quotes has no escapes, and ends on its line.
+# Tokens inside a tag. A quoted text has no escapes and ends on its line.
 _TOKEN = re.compile(r"""\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<text>"[^"\n]*"|'[^'\n]*')|(?P<number>[0-9]+)"""
                     r"""|(?P<sign>==|[|(),]))""")  # fmt: skip
 _KEYWORDS = ("if", "elif", "else", "endif", "for", "in", "endfor", "and", "or", "not")
@@ -48,7 +45,7 @@ _SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
 
 
 class TemplateSyntaxError(Exception):
-    """A text is not of the language: in which line, and why."""
+    """A text is not valid in the language. Has the line and the reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         self.line = line
@@ -57,7 +54,7 @@ class TemplateSyntaxError(Exception):
 
 
 class ParsedTemplate(NamedTuple):
-    """A text as a tree, what its author may not have meant, and how many parts it has."""
+    """A text as a tree, warnings for its author, and its number of nodes."""
 
     body: Body
     warnings: tuple[str, ...]
@@ -65,7 +62,7 @@ class ParsedTemplate(NamedTuple):
 
 
 def parse(text: str, *, max_bytes: int, max_nodes: int) -> ParsedTemplate:
-    """The tree of a text. Raises Refused."""
+    """Parse a text. Raises TemplateSyntaxError."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
         raise TemplateSyntaxError(1, f"it has {size} bytes; at most {max_bytes} are taken")
@@ -102,7 +99,7 @@ class _Token(NamedTuple):
 
 
 class _SourcePart(NamedTuple):
-    """Words, or a tag: its tokens, and whether it is a statement."""
+    """Literal text, or a tag with its tokens."""
 
     line: int
     text: str
@@ -114,8 +111,8 @@ class _SourcePart(NamedTuple):
 def _split_source(text: str) -> Iterator[_SourcePart]:
     position, line, line_removed = 0, 1, False
     while found := _TAG.search(text, position):
-        words, opening = text[position : found.start()], found.group()
-        at = line + words.count("\n")
+        literal, opening = text[position : found.start()], found.group()
+        at = line + literal.count("\n")
         if opening == "{#":
             raise TemplateSyntaxError(at, "comments are not part of the language")
         closing = "%}" if opening == "{%" else "}}"
@@ -124,16 +121,16 @@ def _split_source(text: str) -> Iterator[_SourcePart]:
             raise TemplateSyntaxError(at, f"{opening} is not closed by {closing}")
         inside = text[found.end() : end]
         if line_removed:
-            words = words.partition("\n")[2]
+            literal = literal.partition("\n")[2]
         line_removed = opening == "{%" and _is_alone(text, found.start(), end + 2)
-        yield _SourcePart(line, words.rstrip(" \t") if line_removed else words)
+        yield _SourcePart(line, literal.rstrip(" \t") if line_removed else literal)
         yield _SourcePart(at, "", tuple(_tokenize(inside, at)), opening == "{%", is_tag=True)
         line, position = at + inside.count("\n"), end + 2
     yield _SourcePart(line, text[position:].partition("\n")[2] if line_removed else text[position:])
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:
-    """Whether nothing else stands on the line (or lines) of a tag."""
+    """Return whether a tag is alone on its line or lines."""
     behind = text.find("\n", end)
     before, after = text[text.rfind("\n", 0, start) + 1 : start], text[end : behind if behind >= 0 else len(text)]
     return not before.strip(" \t") and not after.strip(" \t")
@@ -155,16 +152,16 @@ def _tokenize(inside: str, line: int) -> Iterator[_Token]:
 
 
 def _quoted_start(text: str) -> str:
-    """The beginning of what is refused, in quotes."""
+    """Return the start of a rejected text, in quotes."""
     first = text.split("\n", 1)[0]
     return repr(first if len(first) <= 20 else first[:20] + "…")
 
 
-# -- the parser --------------------------------------------------------------------------------------------------------
+# -- parser ------------------------------------------------------------------------------------------------------------
 
 
 class _TokenCursor:
-    """The tokens of one tag."""
+    """Cursor over the tokens of one tag."""
 
     def __init__(self, part: _SourcePart) -> None:
         self.line = part.line
@@ -173,37 +170,37 @@ class _TokenCursor:
         self._last_line = part.line
 
     def peek(self) -> _Token:
-        """The next one."""
+        """Return the next token without consuming it."""
         if self._position < len(self._tokens):
             self._last_line = self._tokens[self._position].line
             return self._tokens[self._position]
         return _Token("end", "the end of the tag", self._last_line)
 
     def next_token(self) -> _Token:
-        """The next one, which is then behind us."""
+        """Consume and return the next token."""
         token = self.peek()
         self._position += 1
         return token
 
     def accept(self, text: str) -> bool:
-        """Whether the next one is this; then it is behind us."""
+        """Consume the next token if it has this text; return whether it did."""
         if self.peek().kind in ("name", "sign") and self.peek().text == text:
             self._position += 1
             return True
         return False
 
     def expect(self, text: str) -> None:
-        """The next one must be this."""
+        """Consume the next token, which must have this text. Raises TemplateSyntaxError."""
         if not self.accept(text):
             raise self.syntax_error(f"{text} is missing before {_describe_token(self.peek())}")
 
     def expect_end(self) -> None:
-        """There must be no more."""
+        """Raise TemplateSyntaxError if there are more tokens."""
         if self.peek().kind != "end":
             raise self.syntax_error(f"{_describe_token(self.peek())} is not part of the language here")
 
     def syntax_error(self, reason: str) -> TemplateSyntaxError:
-        """Why the tag is refused."""
+        """Return the error for this tag."""
         return TemplateSyntaxError(self._last_line, reason)
 
 
@@ -212,7 +209,7 @@ def _describe_token(token: _Token) -> str:
 
 
 class _TemplateParser:
-    """Reads the pieces of one text, from the first to the last."""
+    """Parses one text."""
 
     def __init__(self, text: str, max_nodes: int) -> None:
         self._parts = _split_source(text)
@@ -222,7 +219,7 @@ class _TemplateParser:
         self._depth = 0
 
     def parse_all(self) -> Body:
-        """All of it."""
+        """Parse the whole text."""
         body, end = self._parse_body(())
         if end is not None:
             raise end.syntax_error(f"{end.peek().text} has no beginning")
@@ -234,7 +231,7 @@ class _TemplateParser:
             raise TemplateSyntaxError(line, f"it has more than {self._max_nodes} parts; make it simpler")
 
     def _parse_body(self, ends: tuple[str, ...], opened: int = 0) -> tuple[Body, _TokenCursor | None]:
-        """Nodes up to a statement that ends them, which is returned."""
+        """Parse nodes up to the statement that ends them, and return it too."""
         nodes: list[Node] = []
         for part in self._parts:
             if not part.is_tag:

@@ -144,7 +144,7 @@ class PushDispatcher:
         heartbeat_mark = self._org.last_heartbeat_number()
         for org_id, blocked in self._blocked.items():
             recently_active = (
-                self._org.workspaces_heard_after(org_id, self._heartbeat_marks.get(org_id, 0)) if blocked else []
+                self._org.workspaces_after_heartbeat(org_id, self._heartbeat_marks.get(org_id, 0)) if blocked else []
             )
             self._heartbeat_marks[org_id] = heartbeat_mark
             for workspace_id in (
