@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.guards import noun_order
 from tests.architecture.guards.imports import find_wrong_imports
 from tests.architecture.guards.noun_order import find_wrong_order
 from tests.architecture.layers import (
@@ -345,3 +346,10 @@ def test_a_file_that_reaches_what_ranks_above_it_is_a_finding(
     assert find_wrong_order(write_tree(tmp_path, files)) == [
         f"src/molecule_core: messages.{low} reaches messages.{high}, which ranks above it"
     ]
+
+
+def test_a_module_without_a_rank_still_needs_that_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    unranked = noun_order.UNRANKED
+    monkeypatch.setattr(noun_order, "UNRANKED", ())
+    wrong = {finding.split()[1] for finding in find_wrong_order(SOURCES)}
+    assert wrong == set(unranked)
