@@ -14,9 +14,9 @@ import { isDeepStrictEqual } from "node:util";
 registerHooks({
   resolve: (name, context, next) => next(name.startsWith(".") && !/\.[a-z]+$/.test(name) ? `${name}.ts` : name, context),
 });
-const { applyAll } = await import("../../canvas/src/state/apply.ts");
-const { applySnapshot } = await import("../../canvas/src/state/snapshot.ts");
-const { isOpen } = await import("../../canvas/src/state/delegations.ts");
+const { applyAll } = await import("../../canvas/src/core/state/apply.ts");
+const { applySnapshot } = await import("../../canvas/src/core/state/snapshot.ts");
+const { isOpen } = await import("../../canvas/src/core/state/delegations.ts");
 
 const MOST_NOTES = 3;
 // Signs of life are told beside the journal; what was read of a page, and by which event it knows it, is the page's own.

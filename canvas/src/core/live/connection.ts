@@ -1,0 +1,189 @@
+/** The one live channel of this tab: does with a WebSocket and timers what the core decides. */
+
+import type { EventFrame, Snapshot } from "../wire";
+import { createStore, type Store } from "../store/store";
+import { INITIAL, step, type Deed, type Happening, type Link } from "./connectionState";
+
+const CLOCK_MS = 5_000;
+/** A cut shorter than this is not worth a banner. */
+const QUIET_MS = 700;
+/** Frames of a hidden page are applied on a timer, for it paints no frames. */
+const HIDDEN_BATCH_MS = 200;
+
+interface LinkView {
+  /** `starting` until the page was live for the first time. */
+  mode: "starting" | "live" | "lost" | "outdated";
+  /** When the page last heard from the server. */
+  heardAt: number;
+}
+
+export interface ConnectionParts {
+  url: string;
+  loadSnapshot: () => Promise<Snapshot>;
+  checkSession: () => void;
+  onSnapshot: (snapshot: Snapshot) => void;
+  onEvents: (frames: readonly EventFrame[]) => void;
+  onLive: () => void;
+  onSnapshotProblem: (error: unknown) => void;
+  onLogOut: () => void;
+}
+
+export class Connection {
+  readonly view: Store<LinkView> = createStore<LinkView>({ mode: "starting", heardAt: Date.now() });
+  private readonly parts: ConnectionParts;
+  private link: Link = INITIAL;
+  private socket: WebSocket | null = null;
+  private queue: EventFrame[] = [];
+  private flushAsked = false;
+  private waitTimer: ReturnType<typeof setTimeout> | undefined;
+  private quietTimer: ReturnType<typeof setTimeout> | undefined;
+  private clockTimer: ReturnType<typeof setInterval> | undefined;
+  private snapshotTimer: ReturnType<typeof setTimeout> | undefined;
+  private stopped = false;
+
+  constructor(parts: ConnectionParts) {
+    this.parts = parts;
+  }
+
+  start(): void {
+    this.clockTimer = setInterval(() => this.happen({ kind: "clock" }), CLOCK_MS);
+    window.addEventListener("online", this.retry);
+    window.addEventListener("offline", this.goOffline);
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.happen({ kind: "start" });
+  }
+
+  stop(): void {
+    this.stopped = true;
+    clearInterval(this.clockTimer);
+    clearTimeout(this.waitTimer);
+    clearTimeout(this.quietTimer);
+    clearTimeout(this.snapshotTimer);
+    window.removeEventListener("online", this.retry);
+    window.removeEventListener("offline", this.goOffline);
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.closeSocket();
+  }
+
+  /** Tries at once instead of at the end of the wait. */
+  readonly retry = (): void => this.happen({ kind: "retry" });
+
+  private readonly goOffline = (): void => this.happen({ kind: "offline" });
+
+  private readonly onVisibility = (): void => {
+    if (document.visibilityState === "visible") this.retry();
+    else this.flush(); // what waited for a paint would wait until the page is seen again
+  };
+
+  private happen(what: Happening): void {
+    if (this.stopped) return;
+    const wasLive = this.link.phase === "live";
+    const [next, deeds] = step(this.link, what, { now: Date.now(), chance: Math.random() });
+    this.link = next;
+    for (const deed of deeds) this.perform(deed);
+    this.show(wasLive);
+  }
+
+  private perform(deed: Deed): void {
+    switch (deed.do) {
+      case "open":
+        return this.open();
+      case "close":
+        return this.closeSocket();
+      case "send":
+        return this.socket?.send(JSON.stringify(deed.frame));
+      case "apply":
+        return this.enqueue(deed.frame);
+      case "load_snapshot":
+        return this.loadSnapshot(deed.delayMs);
+      case "wait":
+        clearTimeout(this.waitTimer);
+        this.waitTimer = setTimeout(this.retry, deed.ms);
+        return;
+      case "check_session":
+        return navigator.onLine ? this.parts.checkSession() : undefined;
+      case "log_out":
+        return this.parts.onLogOut();
+      case "ask_reload":
+        return this.view.set({ ...this.view.get(), mode: "outdated" });
+    }
+  }
+
+  private open(): void {
+    this.closeSocket();
+    clearTimeout(this.waitTimer);
+    const socket = new WebSocket(this.parts.url);
+    this.socket = socket;
+    socket.onmessage = (message) => this.happen({ kind: "frame", frame: parse(message.data) });
+    socket.onclose = (end) => this.happen({ kind: "closed", code: end.code });
+  }
+
+  private closeSocket(): void {
+    if (this.socket === null) return;
+    this.socket.onmessage = null;
+    this.socket.onclose = null;
+    this.socket.close();
+    this.socket = null;
+  }
+
+  private loadSnapshot(delayMs: number): void {
+    clearTimeout(this.snapshotTimer);
+    this.snapshotTimer = setTimeout(() => void this.fetchSnapshot(), delayMs);
+  }
+
+  private async fetchSnapshot(): Promise<void> {
+    try {
+      const snapshot = await this.parts.loadSnapshot();
+      if (this.stopped) return;
+      this.queue = [];
+      this.parts.onSnapshot(snapshot);
+      this.happen({ kind: "snapshot", baseline: { after: snapshot.as_of, epoch: snapshot.epoch } });
+    } catch (error) {
+      if (this.stopped) return;
+      this.parts.onSnapshotProblem(error);
+      this.happen({ kind: "snapshot_failed" });
+    }
+  }
+
+  private enqueue(frame: EventFrame): void {
+    this.queue.push(frame);
+    if (this.flushAsked) return;
+    this.flushAsked = true;
+    if (document.visibilityState === "hidden") setTimeout(this.flush, HIDDEN_BATCH_MS);
+    else requestAnimationFrame(this.flush);
+  }
+
+  private readonly flush = (): void => {
+    this.flushAsked = false;
+    const frames = this.queue;
+    this.queue = [];
+    if (frames.length > 0 && !this.stopped) this.parts.onEvents(frames);
+  };
+
+  private show(wasLive: boolean): void {
+    const { phase, lastFrameAt } = this.link;
+    if (phase === "live") {
+      clearTimeout(this.quietTimer);
+      this.quietTimer = undefined;
+      const seen = this.view.get();
+      if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", heardAt: lastFrameAt });
+      if (!wasLive) this.parts.onLive();
+    } else if (phase === "closed" || phase === "opening") {
+      this.quietTimer ??= setTimeout(() => this.tellLost(lastFrameAt || this.view.get().heardAt), QUIET_MS);
+    }
+  }
+
+  private tellLost(heardAt: number): void {
+    const { mode } = this.view.get();
+    if (mode === "outdated" || this.link.phase === "live") return;
+    this.view.set({ mode: "lost", heardAt });
+  }
+}
+
+function parse(data: unknown): unknown {
+  try {
+    return JSON.parse(String(data));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,35 @@
+/** What the tabs of one browser tell each other. */
+
+import { number, text } from "../state/json";
+
+export type Word =
+  | { kind: "read"; owner: string; workspaceId: string; seq: number }
+  /** Who the browser's session is of; a tab that thought otherwise asks. */
+  | { kind: "logged_in"; owner: string }
+  | { kind: "logged_out" };
+
+export class Tabs {
+  private channel: BroadcastChannel | null;
+
+  constructor(onWord: (word: Word) => void) {
+    this.channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("molecule");
+    if (this.channel !== null) this.channel.onmessage = (message) => hear(message.data, onWord);
+  }
+
+  tell(word: Word): void {
+    this.channel?.postMessage(word);
+  }
+
+  close(): void {
+    this.channel?.close();
+    this.channel = null; // a word into one that is closed would throw
+  }
+}
+
+function hear(value: unknown, onWord: (word: Word) => void): void {
+  const kind = text(value, "kind");
+  if (kind === "logged_out") return onWord({ kind });
+  const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];
+  if (kind === "logged_in" && owner !== null) onWord({ kind, owner });
+  if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onWord({ kind, owner, workspaceId, seq });
+}

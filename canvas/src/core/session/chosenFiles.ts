@@ -1,0 +1,40 @@
+/** Files that a person has chosen for a message that is not sent yet, by conversation. They live as long as the page: no
+ * browser lets a page keep more than their names. */
+
+import { createStore, type Store } from "../store/store";
+
+export interface Chosen {
+  key: string;
+  file: File;
+}
+
+const NONE: readonly Chosen[] = [];
+
+export class ChosenFiles {
+  readonly all: Store<ReadonlyMap<string, readonly Chosen[]>> = createStore<ReadonlyMap<string, readonly Chosen[]>>(new Map());
+  private next = 0;
+
+  of(workspaceId: string): readonly Chosen[] {
+    return this.all.get().get(workspaceId) ?? NONE;
+  }
+
+  add(workspaceId: string, files: readonly File[]): void {
+    const more = files.map((file) => ({ key: `${(this.next += 1)}`, file }));
+    this.put(workspaceId, [...this.of(workspaceId), ...more]);
+  }
+
+  remove(workspaceId: string, key: string): void {
+    this.put(workspaceId, this.of(workspaceId).filter((each) => each.key !== key));
+  }
+
+  /** Takes all of them out, to be sent. */
+  take(workspaceId: string): File[] {
+    const files = this.of(workspaceId).map((each) => each.file);
+    this.put(workspaceId, NONE);
+    return files;
+  }
+
+  private put(workspaceId: string, chosen: readonly Chosen[]): void {
+    this.all.update((all) => new Map(all).set(workspaceId, chosen));
+  }
+}

@@ -1,0 +1,365 @@
+/** What a logged-in person works at: the state, the live channel, and the commands. Above it are views, below it the pure
+ * state and the server. */
+
+import { Api, NoAnswer, Refusal, wordsOf, type Connection as Seated } from "../api/api";
+import { Approving } from "./undoableDecisions";
+import { Connection } from "../live/connection";
+import { newId } from "./ids";
+import { MissedWork } from "./missedDelegations";
+import { Pages } from "./chatPages";
+import { ReadMarks } from "./readMarks";
+import { Stuck } from "./problemLists";
+import { Tabs, type Word } from "../live/tabs";
+import { applyAll } from "../state/apply";
+import { calmed } from "../store/throttledStore";
+import { ofHistory, type DelegationStatus } from "../state/delegations";
+import { readUpTo } from "../state/lines";
+import { Drafts } from "./drafts";
+import { foldsStore, type Folds } from "./folds";
+import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "../state/model";
+import { ChosenFiles } from "./chosenFiles";
+import { Outbox, type SendResult, type Unsent } from "./outbox";
+import { changesProblems } from "../state/problems";
+import { seatedUnder } from "../state/moveRules";
+import { seenStore, type Seen } from "./seenProblems";
+import { applySnapshot } from "../state/snapshot";
+import { createStore, type Store } from "../store/store";
+import { Uploads } from "./uploads";
+import type { Undo } from "./undo";
+import { askBeforeLoss } from "../store/unsaved";
+import type { Vault } from "../store/browserStorage";
+import { withRead, withReply } from "../state/delegationLists";
+import { nameText, type UploadLimits } from "../text/files";
+import type { DelegationDetail, DelegationItem, EventFrame, SessionView, Snapshot } from "../wire";
+
+const PAGE = 50;
+const LARGE = 2_000;
+const LARGE_MS = 250;
+
+interface DeskParts {
+  session: SessionView;
+  /** Closed with the desk: what it has in hand goes out under no other session. */
+  api: Api;
+  vault: Vault;
+  /** The session is over. */
+  onLogOut: () => void;
+  /** Somebody else has logged in in this browser: what goes out of this page goes out in their name. */
+  onOther: () => void;
+}
+
+export class Desk {
+  readonly session: SessionView;
+  readonly api: Api;
+  readonly data: Store<State | null> = createStore<State | null>(null);
+  /** The same for views that look at all agents at once: in a large organisation that is no work for every frame. */
+  readonly calm: Store<State | null> = calmed(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
+  /** Why the organisation could not be read, until it could. */
+  readonly problem: Store<string | null> = createStore<string | null>(null);
+  /** What is stuck; read again when an event says that it changed. */
+  readonly stuck: Stuck;
+  /** Counts the changes of who belongs to the organisation. */
+  readonly peopleChanges: Store<number> = createStore(0);
+  /** Counts the changes of instruction templates. */
+  readonly templateChanges: Store<number> = createStore(0);
+  /** What came last about threads; nothing: some may have been missed. Views of threads read and keep what they show. */
+  readonly threadNews: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
+  /** The seat that was made last, with its token until that is hidden: nothing tells it twice. */
+  readonly made: Store<Seated | null> = createStore<Seated | null>(null);
+  readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
+  /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
+  readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
+  readonly approving: Approving;
+  readonly connection: Connection;
+  readonly outbox: Outbox;
+  readonly uploads: Uploads;
+  readonly chosen = new ChosenFiles();
+  /** What may be sent; null until the server told it. */
+  readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
+  readonly drafts: Drafts;
+  readonly folds: Folds;
+  /** Problems that this person has looked at. */
+  readonly seen: Seen;
+  private readonly tabs: Tabs;
+  private readonly owner: string;
+  private readonly pages: Pages;
+  private readonly marks: ReadMarks;
+  private readonly missedWork: MissedWork;
+  /** Chats that are open, in view and at their end. */
+  private readonly attended = new Set<string>();
+  private readonly reread = (): void => {
+    this.outbox.reread();
+    this.seen.reread();
+  };
+  private readonly tellLast = (): void => this.marks.flush();
+
+  constructor({ session, api, vault, onLogOut, onOther }: DeskParts) {
+    this.session = session;
+    this.api = api;
+    const owner = { org: session.org.id, user: session.user.id };
+    this.owner = `${owner.org}/${owner.user}`;
+    this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
+    this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
+    this.drafts = new Drafts(vault, owner, () => Date.now());
+    this.folds = foldsStore(vault, owner);
+    this.seen = seenStore(vault, owner);
+    askBeforeLoss(this.made, (made) => (made?.token ?? "") !== "");
+    this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
+    this.pages = new Pages({ api, data: this.data, onRead: (lines) => this.settle(lines) });
+    this.missedWork = new MissedWork(api, session.org.id, this.data);
+    this.stuck = new Stuck(() => api.problems(session.org.id), Date.now);
+    this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
+    this.tabs = new Tabs((word) => this.hear(word, { onLogOut, onOther }));
+    this.connection = new Connection({
+      url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
+      loadSnapshot: () => api.snapshot(session.org.id),
+      checkSession: () => void this.checkSession(onLogOut),
+      onSnapshot: (snapshot) => this.takeSnapshot(snapshot),
+      onEvents: (frames) => this.takeEvents(frames),
+      onLive: () => this.catchUp(),
+      onSnapshotProblem: (error) => this.problem.set(wordsOf(error)),
+      onLogOut,
+    });
+  }
+
+  start(): void {
+    window.addEventListener("storage", this.reread);
+    window.addEventListener("pagehide", this.tellLast);
+    this.connection.start();
+    this.tabs.tell({ kind: "logged_in", owner: this.owner });
+  }
+
+  stop(): void {
+    window.removeEventListener("storage", this.reread);
+    window.removeEventListener("pagehide", this.tellLast);
+    this.connection.stop();
+    this.marks.stop();
+    this.stuck.stop();
+    this.approving.stop();
+    this.tabs.close();
+    this.api.close();
+    this.made.set(null);
+  }
+
+  get maySend(): boolean {
+    return this.session.user.role !== "viewer";
+  }
+
+  /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them;
+   * what it promises is whether they were sent. */
+  write(workspaceId: string, words: string): Promise<SendResult> {
+    const clientId = newId();
+    const held = this.chosen.take(workspaceId);
+    this.uploads.hold(clientId, held);
+    const files = held.map(({ name, size, type }) => ({ name: nameText(name), size, uri: null, type }));
+    return this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
+  }
+
+  /** Chooses an option of an agent's question: a message with its words. */
+  choose(workspaceId: string, words: string, choice: Choice): Promise<SendResult> {
+    return this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), newId());
+  }
+
+  discard(clientId: string): void {
+    this.outbox.discard(clientId);
+    this.uploads.drop(clientId);
+  }
+
+  /** Asks once; whoever chooses files before the answer hears of the limits a moment later. */
+  async readUploadLimits(): Promise<void> {
+    if (this.uploadLimits.get() !== null) return;
+    await this.api.uploadLimits().then(
+      (limits) => this.uploadLimits.set(limits),
+      () => undefined, // asked again with the next chat
+    );
+  }
+
+  /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
+  readNewest(workspaceId: string): Promise<void> {
+    return this.pages.newest(workspaceId);
+  }
+
+  readOlder(workspaceId: string): Promise<void> {
+    return this.pages.older(workspaceId);
+  }
+
+  /** Reads the newest message of a chat of which events told only a part, with the page around it. */
+  readPart(workspaceId: string): Promise<void> {
+    return this.pages.part(workspaceId);
+  }
+
+  /** Reads what an agent gave and was given. */
+  async readWorkOf(workspaceId: string): Promise<void> {
+    this.takeWork(await this.api.delegationsOf(workspaceId, PAGE));
+  }
+
+  /** Reads a delegation with all that came of it. */
+  async readDelegation(id: string): Promise<DelegationDetail> {
+    const full = await this.api.delegation(id);
+    this.takeWork([full.delegation]);
+    return full;
+  }
+
+  /** Reads all of a delegation's answer. */
+  async readReply(id: string): Promise<void> {
+    const { result } = await this.api.delegation(id);
+    this.data.update((state) => state && withReply(state, id, result ?? ""));
+  }
+
+  /** Takes the work back, and shows how it stands then: it may have ended a moment before. */
+  async cancelWork(work: { id: string; sourceId: string }): Promise<DelegationStatus> {
+    const item = await this.api.cancel(work);
+    this.takeWork([item]);
+    return ofHistory(item).status;
+  }
+
+  /** Gives the work once more, and shows it; the id of the new delegation. */
+  async retryWork(work: { id: string; sourceId: string }): Promise<string> {
+    return (await this.api.retry(work)).delegation_id;
+  }
+
+  private takeWork(items: readonly DelegationItem[]): void {
+    this.data.update((state) => state && withRead(state, items.map(ofHistory)));
+  }
+
+  /** What arrives in this chat is read as it is shown, until the function that comes back is called. */
+  attend(workspaceId: string): () => void {
+    this.attended.add(workspaceId);
+    return () => void this.attended.delete(workspaceId);
+  }
+
+  /** The person read this chat up to its last message; the server and the other tabs are told. */
+  markRead(workspaceId: string): void {
+    const chat = this.data.get()?.chats.get(workspaceId);
+    if (!chat?.unread || chat.last === null) return;
+    const { seq } = chat.last;
+    this.changeChat(workspaceId, (each) => readUpTo(each, seq));
+    this.tellRead(workspaceId, seq);
+  }
+
+  async logOut(): Promise<void> {
+    this.marks.flush();
+    await this.api.logOut();
+    this.tabs.tell({ kind: "logged_out" });
+  }
+
+  /** Moves an agent with all below it. It is seen at once, and put back if the server refuses. */
+  async move(id: string, parentId: string | null): Promise<void> {
+    const seat = this.data.get()?.seats.get(id);
+    if (seat === undefined) return;
+    await this.reseat(id, seat.parentId, parentId);
+    this.undo.set({ words: `${seat.name} was moved.`, run: () => this.reseat(id, parentId, seat.parentId) });
+  }
+
+  private async reseat(id: string, from: string | null, to: string | null): Promise<void> {
+    this.data.update((state) => state && seatedUnder(state, id, to));
+    try {
+      await this.api.changeSeat(id, { parent_id: to });
+    } catch (error) {
+      this.data.update((state) => (state?.seats.get(id)?.parentId === to ? seatedUnder(state, id, from) : state));
+      throw error;
+    }
+  }
+
+  private tellRead(workspaceId: string, seq: number): void {
+    this.tabs.tell({ kind: "read", owner: this.owner, workspaceId, seq });
+    this.marks.tell(workspaceId, seq);
+  }
+
+  /** Does what the lost connection held up. */
+  private catchUp(): void {
+    this.templateChanges.update((count) => count + 1);
+    this.countBuilds([""]);
+    this.threadNews.set([]);
+    void this.outbox.retryHeldUp((entry) => this.uploads.missing(entry).length === 0);
+    void this.stuck.read();
+    void this.approving.readWaiting(Date.now);
+    void this.missedWork.read();
+    this.marks.retry();
+  }
+
+  private hear(word: Word, { onLogOut, onOther }: Pick<DeskParts, "onLogOut" | "onOther">): void {
+    if (word.kind === "logged_out") return onLogOut();
+    if (word.kind === "logged_in") return word.owner === this.owner ? undefined : onOther();
+    if (word.owner !== this.owner) return;
+    this.changeChat(word.workspaceId, (chat) => readUpTo(chat, word.seq));
+  }
+
+  private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {
+    this.data.update((state) => {
+      if (!state?.workspaces.has(workspaceId)) return state;
+      // Another tab may have read a first message that has not come here yet.
+      const chat = state.chats.get(workspaceId) ?? EMPTY_CHAT;
+      const next = change(chat);
+      return next === chat ? state : { ...state, chats: new Map(state.chats).set(workspaceId, next) };
+    });
+  }
+
+  private takeSnapshot(snapshot: Snapshot): void {
+    this.problem.set(null);
+    this.pages.outdate();
+    this.approving.setTime(snapshot.server_time, Date.now());
+    this.data.update((state) => applySnapshot(state, snapshot));
+  }
+
+  private takeEvents(frames: readonly EventFrame[]): void {
+    const state = this.data.get();
+    if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
+    const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
+    if (own.length > 0) this.outbox.settle(new Set(own));
+    if (frames.some((frame) => changesProblems(frame, this.stuck.all.get()))) void this.stuck.read();
+    if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
+    this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
+    const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
+    if (threads.length > 0) this.threadNews.set(threads);
+    if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
+  }
+
+  private countBuilds(of: readonly string[]): void {
+    if (of.length > 0) this.promptBuilds.update((all) => new Map([...all, ...of.map((id) => [id, (all.get(id) ?? 0) + 1] as const)]));
+  }
+
+  /** What is read as it is shown never counts as unread, not even for one paint. */
+  private withAttended(state: State): State {
+    let { chats } = state;
+    for (const workspaceId of this.attended) {
+      const chat = chats.get(workspaceId);
+      if (!chat?.unread || chat.last === null) continue;
+      chats = new Map(chats).set(workspaceId, readUpTo(chat, chat.last.seq));
+      this.tellRead(workspaceId, chat.last.seq);
+    }
+    return chats === state.chats ? state : { ...state, chats };
+  }
+
+  private settle(lines: readonly Line[]): void {
+    this.outbox.settle(new Set(lines.map((line) => line.clientId).filter((id) => id !== null)));
+  }
+
+  private async deliver(entry: Unsent): Promise<SendResult> {
+    const { clientId, workspaceId, text, choice } = entry;
+    const missing = this.uploads.missing(entry);
+    if (missing.length > 0) return { ok: false, reason: missingWords(missing), again: false };
+    try {
+      const files = await this.uploads.send(entry, (place, file) => this.outbox.brought(clientId, place, file));
+      await this.api.send(workspaceId, clientId, text, files, choice);
+      this.uploads.drop(clientId);
+      return { ok: true };
+    } catch (error) {
+      const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 502);
+      return { ok: false, reason: wordsOf(error), again };
+    }
+  }
+
+  private async checkSession(onLogOut: () => void): Promise<void> {
+    try {
+      await this.api.session();
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) onLogOut();
+    }
+  }
+}
+
+/** The honest words for files that were chosen on a page that is gone, or in another tab. */
+function missingWords(names: readonly string[]): string {
+  const shown = names.map((name) => `“${name}”`).join(", ");
+  return `This page does not have ${shown}: a file stays only in the page where it was chosen. Discard this message, and attach it again.`;
+}

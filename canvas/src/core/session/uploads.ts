@@ -1,0 +1,77 @@
+/** The files of messages that are on their way: brought to the server one after the other, before the message itself. The
+ * files live in the page; what the server has got is kept with the message, and is not sent twice. */
+
+import type { Attachment } from "../state/model";
+import type { Unsent } from "./outbox";
+import { createStore, type Store } from "../store/store";
+
+/** How far the files of a message are: bytes that have left, by their place. */
+export type Progress = ReadonlyMap<number, number>;
+
+type Bring = (workspaceId: string, file: File, watch: { onProgress: (sent: number) => void; signal: AbortSignal }) => Promise<Attachment>;
+
+export class Uploads {
+  /** By message; there while its files are being sent. */
+  readonly progress: Store<ReadonlyMap<string, Progress>> = createStore<ReadonlyMap<string, Progress>>(new Map());
+  private readonly held = new Map<string, readonly File[]>();
+  private readonly stops = new Map<string, AbortController>();
+  private readonly bring: Bring;
+
+  constructor(bring: Bring) {
+    this.bring = bring;
+  }
+
+  hold(clientId: string, files: readonly File[]): void {
+    if (files.length > 0) this.held.set(clientId, files);
+  }
+
+  /** The names of those that this page does not have. */
+  missing(entry: Unsent): string[] {
+    const held = this.held.get(entry.clientId);
+    return held ? [] : entry.files.filter((file) => file.uri === null).map((file) => file.name);
+  }
+
+  /** Sends what the server has not got; `onBrought` hears of each. Throws what sending throws. */
+  async send(entry: Unsent, onBrought: (place: number, file: Attachment) => void): Promise<Attachment[]> {
+    const stop = new AbortController();
+    const held = this.held.get(entry.clientId) ?? [];
+    const brought = [...entry.files];
+    this.stops.set(entry.clientId, stop);
+    try {
+      for (const [place, file] of held.entries()) {
+        if (brought[place]?.uri !== null) continue;
+        const onProgress = (sent: number): void => this.tell(entry.clientId, place, sent);
+        onProgress(0);
+        const got = await this.bring(entry.workspaceId, file, { onProgress, signal: stop.signal });
+        brought[place] = got;
+        onBrought(place, got);
+      }
+      return brought;
+    } finally {
+      this.stops.delete(entry.clientId);
+      this.quiet(entry.clientId);
+    }
+  }
+
+  stop(clientId: string): void {
+    this.stops.get(clientId)?.abort();
+  }
+
+  /** The message is with the server, or given up. */
+  drop(clientId: string): void {
+    this.stop(clientId);
+    this.held.delete(clientId);
+  }
+
+  private tell(clientId: string, place: number, sent: number): void {
+    this.progress.update((all) => new Map(all).set(clientId, new Map(all.get(clientId)).set(place, sent)));
+  }
+
+  private quiet(clientId: string): void {
+    this.progress.update((all) => {
+      const rest = new Map(all);
+      rest.delete(clientId);
+      return rest;
+    });
+  }
+}

@@ -1,0 +1,52 @@
+/** What is read when it is not there, and again later when that failed. */
+
+import { useCallback, useEffect, useRef, useState } from "react";
+import { useDesk } from "../app";
+import { wordsOf } from "../api/api";
+import { RETRY_MS } from "./problemLists";
+import { useStored } from "../store/store";
+
+interface Wanted {
+  /** What it is: a problem of something else is not its own. */
+  of: string;
+  /** Whether it is missing, and may be asked for now. */
+  due: boolean;
+  read: () => Promise<void>;
+}
+
+export interface Retried {
+  problem: string | null;
+  retry: () => void;
+}
+
+export function useRetried({ of, due, read }: Wanted): Retried {
+  const [problem, setProblem] = useState<{ of: string; words: string } | null>(null);
+  const [turn, setTurn] = useState(0);
+  const retry = useCallback(() => setTurn((each) => each + 1), []);
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => {
+    if (!due) return;
+    const left = new AbortController();
+    latest.current().then(
+      () => setProblem((now) => (now?.of === of ? null : now)),
+      (error: unknown) => {
+        if (left.signal.aborted) return;
+        setProblem({ of, words: wordsOf(error) });
+        const timer = setTimeout(retry, RETRY_MS);
+        left.signal.addEventListener("abort", () => clearTimeout(timer));
+      },
+    );
+    return () => left.abort();
+  }, [of, due, turn, retry]);
+  return { problem: problem?.of === of ? problem.words : null, retry };
+}
+
+/** Reads the newest page of a chat when it is not there, also after the connection came back: all that comes meanwhile stands
+ * behind a hole. */
+export function useNewest(workspaceId: string, loaded: boolean): Retried {
+  const desk = useDesk();
+  const { mode } = useStored(desk.connection.view);
+  const { problem, retry } = useRetried({ of: workspaceId, due: !loaded && mode !== "lost", read: () => desk.readNewest(workspaceId) });
+  return { problem: loaded ? null : problem, retry };
+}

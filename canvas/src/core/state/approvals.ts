@@ -1,0 +1,259 @@
+/** Approvals: what agents ask leave for. Lists, snapshots and events tell the whole of one each time; the one with the most
+ * changes counts, in whatever order they come, and what has ended stays so. */
+
+import { list, members, number, text, type Members } from "./json";
+import { memoized } from "../store/store";
+
+const RANK = { pending: 0, info_requested: 0, approved: 1, denied: 1, expired: 1, withdrawn: 1 } as const;
+
+export type ApprovalStatus = keyof typeof RANK;
+
+export type Verdict = "approve" | "deny" | "escalate" | "more_info";
+
+/** What a person says to one. */
+export interface Answer {
+  verdict: Verdict;
+  note: string;
+  /** Other details than those that were asked for. */
+  details: Members | null;
+}
+
+/** Somebody who has a part in one. `kind`: person, workspace, rule, clock, server, requester or none. */
+export interface Party {
+  kind: string;
+  id: string | null;
+  name: string;
+}
+
+/** Something that happened to one. */
+export interface Hop {
+  at: string;
+  what: string;
+  by: Party;
+  /** Of `asked`: who was; of `escalated`: whose turn it was. */
+  holder: Party | null;
+  why: string;
+  note: string;
+}
+
+export interface Ruling {
+  decision: string;
+  by: Party;
+  /** A short name of the credential that it was done with. */
+  session: string | null;
+  at: string;
+  note: string;
+  edited: boolean;
+}
+
+export interface Approval {
+  id: string;
+  /** Who asks. */
+  workspaceId: string;
+  requesterName: string;
+  action: string;
+  reason: string;
+  /** What is decided about: `edited`, if somebody has edited it, else `proposed`. */
+  details: Members;
+  proposed: Members;
+  edited: Members | null;
+  cost: number | null;
+  status: ApprovalStatus;
+  /** Rises when what is decided about changes. */
+  revision: number;
+  actionHash: string;
+  holder: Party;
+  forPerson: boolean;
+  source: string;
+  tool: string | null;
+  risk: readonly string[];
+  createdAt: string;
+  expiresAt: string;
+  levelDeadline: string | null;
+  decided: Ruling | null;
+  usedAt: string | null;
+  policy: readonly { kind: string; text: string }[];
+  path: readonly Hop[];
+  /** Counts all changes. */
+  seq: number;
+}
+
+export type Approvals = ReadonlyMap<string, Approval>;
+
+/** More than these are not kept; ended ones go first. */
+export const MOST = 2_000;
+/** So many are dropped at once, for looking for them costs. */
+const SPARE = 100;
+
+export function isAsked({ status }: Pick<Approval, "status">): boolean {
+  return RANK[status] === 0;
+}
+
+/** It waits for a person, who has been shown its card. */
+export function waitsForPerson({ status, forPerson }: Pick<Approval, "status" | "forPerson">): boolean {
+  return status === "pending" && forPerson;
+}
+
+/** As the wire tells one; null if it has another shape than this page knows. */
+export function approvalOf(value: unknown): Approval | null {
+  const [id, workspaceId, status] = [text(value, "approval_id"), text(value, "workspace_id"), text(value, "status")];
+  const [seq, revision, createdAt] = [number(value, "seq"), number(value, "revision"), text(value, "created_at")];
+  if (id === null || workspaceId === null || !isStatus(status) || seq === null || revision === null || createdAt === null) return null;
+  const details = members(members(value)?.["details"]) ?? {};
+  const requesterName = text(value, "requester_name") ?? workspaceId;
+  const nameOf = namesIn(value, workspaceId, requesterName);
+  return {
+    id,
+    workspaceId,
+    requesterName,
+    action: text(value, "action") ?? "",
+    reason: text(value, "reason") ?? "",
+    details,
+    proposed: members(members(value)?.["proposed"]) ?? details,
+    edited: members(members(value)?.["edited"]),
+    cost: number(value, "cost"),
+    status,
+    revision,
+    actionHash: text(value, "action_hash") ?? "",
+    holder: partyOf(members(value)?.["holder"], nameOf),
+    forPerson: members(value)?.["for_person"] === true,
+    source: text(value, "source") ?? "",
+    tool: text(value, "tool"),
+    risk: list(value, "risk").filter((each) => typeof each === "string"),
+    createdAt,
+    expiresAt: text(value, "expires_at") ?? "",
+    levelDeadline: text(value, "level_deadline"),
+    decided: rulingOf(members(value)?.["decided"], nameOf),
+    usedAt: text(value, "used_at"),
+    policy: list(value, "policy").map((each) => ({ kind: text(each, "kind") ?? "", text: text(each, "text") ?? "" })),
+    path: list(value, "path").map((hop) => hopOf(hop, nameOf)),
+    seq,
+  };
+}
+
+function isStatus(word: string | null): word is ApprovalStatus {
+  return word !== null && Object.hasOwn(RANK, word);
+}
+
+type NameOf = (id: string) => string | undefined;
+
+/** Who acts as an agent is told by id alone; its name stands where it was asked. */
+function namesIn(value: unknown, requesterId: string, requesterName: string): NameOf {
+  const names = new Map([[requesterId, requesterName]]);
+  for (const hop of list(value, "path")) {
+    const [id, name] = [text(hop, "holder", "id"), text(hop, "holder", "name")];
+    if (id !== null && name !== null && name !== "") names.set(id, name);
+  }
+  return (id) => names.get(id);
+}
+
+function partyOf(value: unknown, nameOf: NameOf): Party {
+  const [id, name] = [text(value, "id") ?? text(value, "workspace_id"), text(value, "name") ?? ""];
+  return { kind: text(value, "kind") ?? "none", id, name: name === "" ? (nameOf(id ?? "") ?? "") : name };
+}
+
+function hopOf(value: unknown, nameOf: NameOf): Hop {
+  const holder = members(value)?.["holder"];
+  return {
+    at: text(value, "at") ?? "",
+    what: text(value, "what") ?? "",
+    by: partyOf(members(value)?.["by"], nameOf),
+    holder: members(holder) === null ? null : partyOf(holder, nameOf),
+    why: text(value, "why") ?? "",
+    note: text(value, "note") ?? "",
+  };
+}
+
+function rulingOf(value: unknown, nameOf: NameOf): Ruling | null {
+  const [decision, by] = [text(value, "decision"), members(value)?.["by"]];
+  if (decision === null) return null;
+  const edited = members(value)?.["edited"] === true;
+  return { decision, by: partyOf(by, nameOf), session: text(by, "session"), at: text(value, "at") ?? "", note: text(value, "note") ?? "", edited };
+}
+
+/** Of two tellings of one the later one. */
+export function laterApproval(known: Approval | undefined, told: Approval): Approval {
+  if (known === undefined) return told;
+  const ahead = RANK[told.status] - RANK[known.status] || told.seq - known.seq;
+  return ahead > 0 ? told : known;
+}
+
+/** The table with what was told, and within its bounds; the same one if nothing of it is new. */
+export function withApprovals(all: Approvals, told: readonly Approval[]): Approvals {
+  let next: Map<string, Approval> | null = null;
+  for (const each of told) {
+    const known = (next ?? all).get(each.id);
+    const later = laterApproval(known, each);
+    if (later !== known) (next ??= new Map(all)).set(each.id, later);
+  }
+  if (next !== null && next.size > MOST + SPARE) shrink(next);
+  return next ?? all;
+}
+
+function shrink(all: Map<string, Approval>): void {
+  const age = (each: Approval): string => (isAsked(each) ? "1" : "0") + each.createdAt;
+  const oldest = [...all.values()].sort((one, other) => (age(one) < age(other) ? -1 : 1));
+  for (const { id } of oldest.slice(0, all.size - MOST)) all.delete(id);
+}
+
+/** What is kept when a snapshot says which ones are open: what has ended is in none. */
+export function withoutAsked(all: Approvals): Approvals {
+  return new Map([...all].filter(([, each]) => !isAsked(each)));
+}
+
+function byAge(one: Approval, other: Approval): number {
+  if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
+  return one.id < other.id ? -1 : 1;
+}
+
+/** Which of them a list shows. */
+export const LISTS = ["waiting", "open", "decided", "all"] as const;
+export type ListName = (typeof LISTS)[number];
+
+/** Those that wait for a person, all open ones, both oldest first; those that have ended, and all, newest first. */
+export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName, readonly Approval[]>> => {
+  const ordered = [...all.values()].sort(byAge);
+  const endedAt = ({ decided, path, createdAt }: Approval): string => decided?.at ?? path.at(-1)?.at ?? createdAt;
+  const ended = ordered.filter((each) => !isAsked(each)).sort((one, other) => (endedAt(one) > endedAt(other) ? -1 : 1));
+  return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isAsked), decided: ended, all: ordered.toReversed() };
+});
+
+/** What an agent that asks for leave waits for: a person, or an agent above it. */
+export type Leave = "waiting" | "asking";
+
+/** By workspace that asks for leave: what it waits for. One that has to answer a question waits for nobody. */
+export const leavesOf = memoized((all: Approvals): ReadonlyMap<string, Leave> => {
+  const found = new Map<string, Leave>();
+  for (const each of all.values()) {
+    if (each.status !== "pending") continue;
+    if (waitsForPerson(each)) found.set(each.workspaceId, "waiting");
+    else if (!found.has(each.workspaceId)) found.set(each.workspaceId, "asking");
+  }
+  return found;
+});
+
+/** An approval in a chat: since when it belongs there. */
+export interface Placed {
+  approval: Approval;
+  at: string;
+}
+
+/** Those of a chat that stand between the lines which are shown. */
+export function placedAmong(all: readonly Placed[], lines: readonly { at: string }[], { atBegin, atEnd }: { atBegin: boolean; atEnd: boolean }): readonly Placed[] {
+  const [first, last] = [lines[0]?.at ?? "", lines.at(-1)?.at ?? ""];
+  return all.filter(({ at }) => (atBegin || at >= first) && (atEnd || at <= last));
+}
+
+/** By workspace: what it asked, and what it was asked, in order of time. */
+export const approvalsIn = memoized((all: Approvals): ReadonlyMap<string, readonly Placed[]> => {
+  const found = new Map<string, Placed[]>();
+  for (const approval of all.values()) {
+    const since = new Map([[approval.workspaceId, approval.createdAt]]);
+    for (const { what, holder, at } of approval.path) {
+      if (what === "asked" && holder?.kind === "workspace" && holder.id !== null && !since.has(holder.id)) since.set(holder.id, at);
+    }
+    for (const [id, at] of since) void (found.get(id)?.push({ approval, at }) ?? found.set(id, [{ approval, at }]));
+  }
+  for (const each of found.values()) each.sort((one, other) => (one.at === other.at ? byAge(one.approval, other.approval) : one.at < other.at ? -1 : 1));
+  return found;
+});

@@ -1,0 +1,116 @@
+/** What is computed from all delegations: once for each table, whoever asks. */
+
+import { isOpen, isStuck, keep, mergeDelegation, type Delegation, type Pulse } from "./delegations";
+import type { Refused, State } from "./model";
+import { memoized } from "../store/store";
+
+export type Delegations = ReadonlyMap<string, Delegation>;
+
+const oldestFirst = memoized((all: Delegations): readonly Delegation[] => [...all.values()].sort(byBegin));
+
+/** The state with delegations that were read. What events told meanwhile of one of them stays, if it is newer. */
+export function withRead(state: State, read: readonly Delegation[]): State {
+  if (read.length === 0) return state;
+  const delegations = new Map(state.delegations);
+  for (const each of read) keep(delegations, mergeDelegation(delegations.get(each.id), each, 0));
+  return { ...state, delegations };
+}
+
+/** The state with all of an answer of which only the beginning was known. */
+export function withReply(state: State, id: string, reply: string): State {
+  const known = state.delegations.get(id);
+  if (known === undefined || known.status !== "completed") return state;
+  return { ...state, delegations: new Map(state.delegations).set(id, { ...known, reply, replyWhole: true }) };
+}
+
+/** How many open delegations wait before each one that waits for the same agent. */
+export const queues = memoized((all: Delegations): ReadonlyMap<string, number> => {
+  const places = new Map<string, number>();
+  const waiting = new Map<string, number>();
+  for (const each of oldestFirst(all)) {
+    if (!isOpen(each) || each.status === "unknown_after_send") continue;
+    const before = waiting.get(each.targetId) ?? 0;
+    if (each.phase === "waiting") places.set(each.id, before);
+    waiting.set(each.targetId, before + 1);
+  }
+  return places;
+});
+
+function byBegin(one: Delegation, other: Delegation): number {
+  if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
+  return one.id < other.id ? -1 : 1;
+}
+
+/** By the id of a delegation: the one that tries it again. */
+export const retries = memoized((all: Delegations): ReadonlyMap<string, string> => {
+  return new Map([...all.values()].flatMap(({ id, retryOf }) => (retryOf === null ? [] : [[retryOf, id] as const])));
+});
+
+/** By the id of a workspace: what it gave and what it was given; open ones first, then the newest. */
+export const worksOf = memoized((all: Delegations): ReadonlyMap<string, readonly Delegation[]> => {
+  const found = new Map<string, Delegation[]>();
+  const add = (id: string, each: Delegation): void => void (found.get(id)?.push(each) ?? found.set(id, [each]));
+  for (const each of oldestFirst(all).toReversed()) {
+    add(each.sourceId, each);
+    if (each.targetId !== each.sourceId) add(each.targetId, each);
+  }
+  for (const list of found.values()) list.sort((one, other) => Number(isOpen(other)) - Number(isOpen(one)));
+  return found;
+});
+
+/** Open delegations, the newest first. */
+export const openOnes = memoized((all: Delegations): readonly Delegation[] => oldestFirst(all).filter(isOpen).reverse());
+
+/** The open ones of which something may have been missed. */
+export function missed(all: Delegations): readonly Delegation[] {
+  return [...all.values()].filter((each) => !each.whole && isOpen(each));
+}
+
+/** The state without one that was missed and that the server does not keep any more. */
+export function withoutMissed(state: State, id: string): State {
+  const known = state.delegations.get(id);
+  if (known === undefined || known.whole) return state;
+  const delegations = new Map(state.delegations);
+  delegations.delete(id);
+  return { ...state, delegations };
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+export interface WorkProblems {
+  failed: readonly Delegation[];
+  stuck: readonly Delegation[];
+  unknown: readonly Delegation[];
+  refused: readonly Refused[];
+}
+
+export const NO_WORK_PROBLEMS: WorkProblems = { failed: [], stuck: [], unknown: [], refused: [] };
+
+interface Asked {
+  delegations: Delegations;
+  refused: readonly Refused[];
+  stuckSeconds: number;
+  workspaces: ReadonlyMap<string, Pulse>;
+}
+
+/** What of the work needs a person: failed within a day and neither looked at nor tried again, stuck, without an answer to the
+ * sending, and stopped by a guard. The oldest first. */
+export function workProblems({ delegations, refused, stuckSeconds, workspaces }: Asked, now: number, seen: ReadonlySet<string>): WorkProblems {
+  const again = retries(delegations);
+  const young = (time: string | null): boolean => time !== null && now - Date.parse(time) < DAY_MS;
+  const found: { failed: Delegation[]; stuck: Delegation[]; unknown: Delegation[] } = { failed: [], stuck: [], unknown: [] };
+  for (const each of oldestFirst(delegations)) {
+    if (each.status === "failed" && young(each.settledAt) && !seen.has(each.id) && !again.has(each.id)) found.failed.push(each);
+    else if (isOpen(each) && isStuck(each, workspaces.get(each.targetId), now, stuckSeconds)) found.stuck.push(each);
+    else if (each.status === "unknown_after_send") found.unknown.push(each);
+  }
+  return { ...found, refused: refused.filter((each) => young(each.at) && !seen.has(refusedKey(each))) };
+}
+
+export function refusedKey({ seq }: Refused): string {
+  return `refused ${seq}`;
+}
+
+export function countWork({ failed, stuck, unknown, refused }: WorkProblems): number {
+  return failed.length + stuck.length + unknown.length + refused.length;
+}

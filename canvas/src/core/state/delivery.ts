@@ -1,0 +1,51 @@
+/** How far messages have come, as events tell it for whole ranges of a log. */
+
+import type { Chat, Delivery, Line, Workspace } from "./model";
+import { isSilent, standingOf } from "./agentStatus";
+import { duration } from "../text/time";
+
+const ORDER: readonly Delivery[] = ["stored", "handed_over", "dead", "acked"];
+
+/** What this page does not know is at least stored: it came from the store. */
+export function deliveryOf(word: string | null | undefined): Delivery {
+  return ORDER.find((each) => each === word) ?? "stored";
+}
+
+export function isFurther(one: Delivery, other: Delivery): boolean {
+  return ORDER.indexOf(one) > ORDER.indexOf(other);
+}
+
+export interface Step {
+  /** The number of the event that tells it. */
+  seq: number;
+  first: number;
+  last: number;
+  delivery: Delivery;
+  trouble: string | null;
+  /** A dead message that is sent again begins anew; nothing else goes back. */
+  back: boolean;
+}
+
+/** The chat after a step of some of its messages; the same object if it has none of them. */
+export function stepped(chat: Chat, step: Step): Chat {
+  const takes = (line: Line): boolean =>
+    line.delivery !== null &&
+    line.seq >= step.first &&
+    line.seq <= step.last &&
+    (step.back || isFurther(step.delivery, line.delivery));
+  if (!chat.lines.some(takes)) return chat;
+  const { delivery, trouble, seq } = step;
+  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, trouble, toldBy: seq } : line)) };
+}
+
+/** Why a message that is stored is not with the agent yet; null if there is no reason to wait. */
+export function waitingFor(workspace: Workspace, now: number): string | null {
+  const standing = standingOf(workspace);
+  if (standing === "paused") return "the agent is paused";
+  if (standing === "hibernated") return "the agent sleeps";
+  if (isSilent(standing)) {
+    const heard = workspace.last_heard_at;
+    return heard === null ? "no agent has come yet" : `no sign of life for ${duration(heard, now)}`;
+  }
+  return workspace.active_tasks >= workspace.max_concurrent_tasks ? "the agent is busy" : null;
+}

@@ -1,0 +1,213 @@
+/** The lines of one chat: the same functions make them from history, from live events and from a snapshot. */
+
+import type { ChatMessage, EventFrame, TimelineDelegation, TimelineMessage } from "../wire";
+import { obligationOf } from "./obligationUpdates";
+import type { Delegation } from "./delegations";
+import { deliveryOf } from "./delivery";
+import { EMPTY_CHAT, isSaid, MOST_UNREAD, UNTOLD, type Attachment, type Chat, type Choice, type Line, type Said } from "./model";
+import { at, list, number, text } from "./json";
+
+/** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
+const MOST_UNOPENED = 50;
+/** As the server cuts the last message of a snapshot's chat: so many letters, on one line. */
+const HEAD_LENGTH = 80;
+
+function lineOfHistory(message: ChatMessage): Said {
+  return {
+    ...UNTOLD,
+    id: message.id,
+    clientId: message.client_id ?? null,
+    author: message.role === "agent" ? "agent" : "user",
+    text: message.content,
+    at: message.timestamp,
+    seq: message.seq,
+    userName: message.user ?? null,
+    attachments: (message.attachments ?? []).map(attachment),
+    delivery: message.role === "agent" ? null : deliveryOf(message.delivery),
+    trouble: message.trouble ?? null,
+    obligation: message.role === "agent" ? null : obligationOf(message.obligation),
+    options: message.options ?? [],
+    choice: choiceOf(message.option_of ?? null, message.option ?? null),
+  };
+}
+
+export function lineOfUserEvent(frame: EventFrame): Said | null {
+  const seq = number(frame.payload, "seq");
+  const message = at(frame.payload, "request_body", "params", "message");
+  if (seq === null || message === undefined) return null;
+  const parts = list(message, "parts");
+  return {
+    ...UNTOLD,
+    id: frame.entity.id,
+    clientId: frame.client_id ?? null,
+    author: "user",
+    text: parts.map((part) => (text(part, "kind") === "text" ? text(part, "text") : null)).filter(isText).join("\n"),
+    at: frame.timestamp,
+    seq,
+    userName:
+      text(frame.payload, "request_body", "params", "metadata", "username") ??
+      text(message, "metadata", "username"),
+    attachments: parts.filter((part) => text(part, "kind") === "file").map((part) => attachment(at(part, "file"))),
+    delivery: "stored",
+    trouble: null,
+    choice: choiceOf(text(message, "metadata", "option_of"), number(message, "metadata", "option")),
+  };
+}
+
+export function lineOfAgentEvent(frame: EventFrame): Said | null {
+  const seq = number(frame.payload, "seq");
+  const message = text(frame.payload, "message");
+  if (seq === null || message === null) return null;
+  return {
+    ...UNTOLD,
+    id: frame.entity.id,
+    clientId: null,
+    author: "agent",
+    text: message,
+    at: frame.timestamp,
+    seq,
+    userName: null,
+    attachments: list(frame.payload, "attachments").map(attachment),
+    delivery: null,
+    trouble: null,
+    options: list(frame.payload, "options").filter((each) => typeof each === "string"),
+  };
+}
+
+/** The place of a delegation in the chat of who gave it. */
+export function lineOfDelegation({ id, createdAt, seq }: Pick<Delegation, "id" | "createdAt" | "seq">): Line {
+  return {
+    ...UNTOLD,
+    id,
+    clientId: null,
+    author: "work",
+    text: "",
+    at: createdAt,
+    seq,
+    userName: null,
+    attachments: [],
+    delivery: null,
+    trouble: null,
+    delegationId: id,
+  };
+}
+
+function choiceOf(of: string | null, option: number | null): Choice | null {
+  return of === null || option === null ? null : { of, option };
+}
+
+function isText(value: string | null): value is string {
+  return value !== null;
+}
+
+function attachment(value: unknown): Attachment {
+  const type = text(value, "mime_type") ?? text(value, "mimeType");
+  return { name: text(value, "name") ?? "file", size: number(value, "size"), uri: text(value, "uri"), type };
+}
+
+/** The chat with one more line that was written just now. */
+export function withLine(chat: Chat | undefined, line: Line): Chat {
+  const known = chat ?? EMPTY_CHAT;
+  if (!isSaid(line)) return withLines(known, merge(known.lines, [line], EVENT));
+  const unreadNow = line.author === "agent" && line.seq > Math.max(known.readSeq, known.countedSeq) && !holds(known, line);
+  const lines = merge(known.lines, [line], EVENT);
+  return {
+    ...withLines(known, lines),
+    unread: unreadNow ? Math.min(known.unread + 1, MOST_UNREAD) : known.unread,
+    last: known.last !== null && known.last.seq > line.seq ? known.last : headOf(line),
+  };
+}
+
+function withLines(chat: Chat, lines: readonly Line[]): Chat {
+  const kept = chat.loaded ? lines : lines.slice(-MOST_UNOPENED);
+  return { ...chat, lines: kept, reachedEnd: chat.reachedEnd && kept.length === lines.length };
+}
+
+function holds(chat: Chat, line: Line): boolean {
+  return chat.lines.some((each) => each.id === line.id);
+}
+
+export function headOf(line: Pick<Said, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
+  return { id: line.id, author: line.author, text: beginning(line.text), at: line.at, seq: line.seq };
+}
+
+function beginning(whole: string): string {
+  const letters = [...whole.slice(0, HEAD_LENGTH * 8)].slice(0, HEAD_LENGTH * 4).join("");
+  const line = [...letters.split(/\s+/).filter(Boolean).join(" ")];
+  return line.length <= HEAD_LENGTH ? line.join("") : `${line.slice(0, HEAD_LENGTH - 1).join("")}…`;
+}
+
+/** A page of a chat's history, and the number of the last event that had come when it was asked for. */
+export interface Page {
+  items: readonly (TimelineMessage | TimelineDelegation)[];
+  reachedEnd: boolean;
+  isNewest: boolean;
+  since: number;
+}
+
+function lineOfItem(item: TimelineMessage | TimelineDelegation): Line {
+  if (item.kind === "message") return lineOfHistory(item);
+  return lineOfDelegation({ id: item.delegation_id, createdAt: item.created_at, seq: item.seq });
+}
+
+/** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
+export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, since }: Page): Chat {
+  const known = chat ?? EMPTY_CHAT;
+  const lines = items.map((item) => ({ ...lineOfItem(item), toldBy: since }));
+  const ids = new Set(lines.map((line) => line.id));
+  const lastOfPage = lines.at(-1)?.seq ?? 0;
+  const firstOfPage = lines[0]?.seq ?? 0;
+  const touches = known.loaded || known.lines.some((line) => line.seq <= (known.holeAfter ?? Infinity) && ids.has(line.id));
+  const kept = touches ? known.lines : known.lines.filter((line) => line.seq >= firstOfPage);
+  const isRead = (line: Line): boolean => line.toldBy <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : firstOfPage);
+  // A line that the page should have and has not is gone; there is nothing more to read of it.
+  const rest = kept.map((line) => (line.whole || !isRead(line) ? line : { ...line, whole: true }));
+  const all = merge(rest, lines, since);
+  const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
+  // What is newer than all that was told is news: its event, which comes later, counts no line that is here already.
+  const told = known.last?.seq ?? 0;
+  const newest = lines.findLast(isSaid);
+  const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
+  return {
+    ...known,
+    unread: Math.min(known.unread + unread, MOST_UNREAD),
+    last: newest !== undefined && newest.seq > told ? headOf(newest) : known.last,
+    lines: all,
+    loaded: known.loaded || isNewest,
+    holeAfter: isNewest ? null : known.holeAfter,
+    reachedEnd: pageIsOldest ? reachedEnd : known.reachedEnd,
+  };
+}
+
+/** What is known of one message from two sources: of its way and its answer, what an event told after the other was asked for. */
+function both(known: Line | undefined, line: Line, since: number): Line {
+  if (known === undefined) return line;
+  const { delivery, trouble, obligation, toldBy, whole } = known.toldBy > since ? known : line;
+  return { ...line, delivery, trouble, obligation, toldBy, whole, clientId: line.clientId ?? known.clientId };
+}
+
+/** The event of a message says nothing of its way nor of its answer. */
+const EVENT = -1;
+
+/** Both, by seq, each message once. */
+function merge(known: readonly Line[], more: readonly Line[], since: number): readonly Line[] {
+  const last = known.at(-1);
+  const first = more[0];
+  if (more.length === 1 && first !== undefined && (last === undefined || last.seq < first.seq)) return [...known, first];
+  const byId = new Map(known.map((line) => [line.id, line]));
+  for (const line of more) byId.set(line.id, both(byId.get(line.id), line, since));
+  return [...byId.values()].sort((one, other) => one.seq - other.seq);
+}
+
+/** The chat after old lines went: `kept` are the agent's lines that are still there. What is on the page stays on it. */
+export function withKept(chat: Chat, kept: readonly number[]): Chat {
+  return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MOST_UNREAD) };
+}
+
+/** The chat after the person read it up to `seq`. */
+export function readUpTo(chat: Chat, seq: number): Chat {
+  if (seq <= chat.readSeq) return chat;
+  const behind = (chat.last?.seq ?? 0) <= seq;
+  const left = chat.lines.filter((line) => line.author === "agent" && line.seq > seq).length;
+  return { ...chat, readSeq: seq, unread: behind ? 0 : Math.min(chat.unread, left) };
+}

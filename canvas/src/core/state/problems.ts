@@ -1,0 +1,209 @@
+/** What is stuck and waits for a person's decision: messages that got no answer, messages that nobody takes or that could not be
+ * delivered, and chains that were stopped. */
+
+import type { EventFrame } from "../wire";
+import type { Workspace } from "./model";
+import { members, number, text } from "./json";
+import { isSilent, standingOf } from "./agentStatus";
+
+/** A message that wanted an answer and has none, though it was due or was said elsewhere. */
+export interface UnansweredMessage {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  /** Its number in the log of the workspace. */
+  seq: number;
+  /** Null: from a person. */
+  sourceId: string | null;
+  summary: string;
+  /** Since when it is overdue; null: it is not yet. */
+  overdueAt: string | null;
+  /** Its agent was handed it once more. */
+  reminded: boolean;
+  handedAt: string;
+  /** What its agent said and did not send. */
+  draft: string | null;
+  template: string | null;
+}
+
+/** A workspace whose mail nobody takes. */
+export interface Untaken {
+  workspaceId: string;
+  workspaceName: string;
+  /** How many messages that want an answer nobody has had. */
+  waiting: number;
+  /** There are more than were counted. */
+  more: boolean;
+  /** Since when the longest of them waits. */
+  since: string;
+}
+
+export interface DeadLetter {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  /** Null: from a person. */
+  sourceId: string | null;
+  summary: string;
+  reason: string;
+  detail: string | null;
+  attempts: number;
+  diedAt: string;
+}
+
+export interface Chain {
+  rootId: string;
+  workspaceId: string | null;
+  reason: string;
+  frozenAt: string;
+  hops: number;
+  messages: number;
+  summary: string;
+}
+
+export interface Problems {
+  unanswered: readonly UnansweredMessage[];
+  /** There are older ones than these. */
+  moreUnanswered: boolean;
+  untaken: readonly Untaken[];
+  /** There are others, waiting less long than these. */
+  moreUntaken: boolean;
+  deadLetters: readonly DeadLetter[];
+  /** There are older ones than these. */
+  moreDeadLetters: boolean;
+  chains: readonly Chain[];
+}
+
+export const NO_PROBLEMS: Problems = {
+  unanswered: [],
+  moreUnanswered: false,
+  untaken: [],
+  moreUntaken: false,
+  deadLetters: [],
+  moreDeadLetters: false,
+  chains: [],
+};
+
+/** Events after which the lists are no longer true. */
+const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
+
+/** Messages are taken and answered all the time; only what is in a list leaves it with that. */
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, untaken }: Problems): boolean {
+  if (event !== "MESSAGE_TICK") return CHANGING.test(event);
+  const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
+  if (TAKES.has(tick ?? "")) return untaken.some(({ workspaceId }) => workspaceId === workspace_id);
+  if (first === null || last === null || !ENDS.has(tick ?? "")) return false;
+  return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
+}
+
+const TAKES = new Set(["handed_over", "acked"]);
+const ENDS = new Set(["answered", "declined", "forgotten"]);
+
+export function countProblems({ unanswered, untaken, deadLetters, chains }: Problems): number {
+  return unanswered.length + untaken.length + deadLetters.length + chains.length;
+}
+
+/** What is said where nothing is known that needs somebody; `problem`: why the lists could not be read. */
+export function calmWords({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
+  if (problem !== null) return "What needs you could not be read";
+  return readAt === null ? "Reading what needs you…" : "Nothing needs you";
+}
+
+export function unansweredOf(row: unknown): UnansweredMessage | null {
+  const [activityId, workspaceId, handedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "handed_at")];
+  const seq = number(row, "seq");
+  if (activityId === null || workspaceId === null || handedAt === null || seq === null) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    seq,
+    sourceId: text(row, "source_id"),
+    summary: text(row, "summary") ?? "",
+    overdueAt: text(row, "overdue_at"),
+    reminded: text(row, "reminded_at") !== null,
+    handedAt,
+    draft: text(row, "draft"),
+    template: text(row, "template"),
+  };
+}
+
+export function untakenOf(row: unknown): Untaken | null {
+  const [workspaceId, waiting, since] = [text(row, "workspace_id"), number(row, "waiting"), text(row, "since")];
+  if (workspaceId === null || waiting === null || since === null) return null;
+  return {
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    waiting,
+    more: members(row)?.["more"] === true,
+    since,
+  };
+}
+
+export function deadLetterOf(row: unknown): DeadLetter | null {
+  const [activityId, workspaceId, diedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "died_at")];
+  if (activityId === null || workspaceId === null || diedAt === null) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    sourceId: text(row, "source_id"),
+    summary: text(row, "summary") ?? "",
+    reason: text(row, "reason") ?? "",
+    detail: text(row, "detail"),
+    attempts: number(row, "attempts") ?? 0,
+    diedAt,
+  };
+}
+
+export function chainOf(row: unknown): Chain | null {
+  const [rootId, frozenAt] = [text(row, "root_id"), text(row, "frozen_at")];
+  if (rootId === null || frozenAt === null) return null;
+  return {
+    rootId,
+    workspaceId: text(row, "workspace_id"),
+    reason: text(row, "reason") ?? "",
+    frozenAt,
+    hops: number(row, "hops") ?? 0,
+    messages: number(row, "messages") ?? 0,
+    summary: text(row, "summary") ?? "",
+  };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  unreachable: "The agent could not be reached",
+  expired: "Nobody took it in time",
+  refused: "The agent refused it",
+};
+
+/** Why a message was given up, in words; a reason that this page does not know is shown as it came. */
+export function reasonWords(reason: string): string {
+  return REASONS[reason] ?? reason;
+}
+
+/** Why mail waits, and what can be done so that somebody takes it. */
+export function untakenWords(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
+  const standing = standingOf(workspace);
+  if (isSilent(standing) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
+  switch (standing) {
+    case "paused":
+      return "The agent is paused, and gets nothing until it is resumed";
+    case "hibernated":
+      return "The agent hibernates, and nobody has started it. Start it, or resume it";
+    case "provisioning":
+    case "offline":
+    case "awaiting":
+      return "The agent is offline. Start it, or connect it anew";
+    case "failed":
+      return "The agent has failed. See what it says, and start it anew";
+    default:
+      return "The agent is online but does not take its mail. Start it anew, and see that mail reaches it the way it is set to";
+  }
+}
+
+export function chainWords({ reason, hops, messages }: Chain): string {
+  if (reason === "hops") return `It was passed on ${hops} times`;
+  if (reason === "messages") return `It has come to ${messages.toLocaleString("en-GB")} messages`;
+  if (reason === "pingpong") return "Two agents only thank each other";
+  return reason;
+}

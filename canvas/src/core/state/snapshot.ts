@@ -1,0 +1,90 @@
+/** A state from a snapshot, and one taken over an older state. */
+
+import type { Snapshot, SnapshotChat, SnapshotRejection } from "../wire";
+import { approvalOf, withApprovals, withoutAsked, type Approvals } from "./approvals";
+import { isSettled, unansweredOf } from "./obligationUpdates";
+import { isOpen, ofSnapshot, type Delegation } from "./delegations";
+import { headOf } from "./lines";
+import { EMPTY_CHAT, seatOf, type Chat, type Line, type Refused, type State } from "./model";
+import { list } from "./json";
+
+/** The state as the snapshot says it. Of the state before, only what the snapshot does not tell is kept: lines of chats,
+ * marked as having a hole where the chat went on meanwhile; delegations that have ended, and those that are no longer among
+ * the open ones, of which the rest is to be read; and what was counted. */
+export function applySnapshot(before: State | null, snapshot: Snapshot): State {
+  const known = before?.org.id === snapshot.org.id && before.epoch === snapshot.epoch ? before : null;
+  return {
+    epoch: snapshot.epoch,
+    last: snapshot.as_of,
+    org: snapshot.org,
+    user: snapshot.user,
+    limits: snapshot.limits,
+    workspaces: new Map(snapshot.workspaces.map((each) => [each.id, { ...each, said_at: null }])),
+    seats: new Map(snapshot.workspaces.map((each) => [each.id, seatOf(each)])),
+    chats: chatsOf(snapshot, known),
+    unanswered: new Map(snapshot.unanswered.map((each) => [each.workspace_id, unansweredOf(each)])),
+    delegations: delegationsOf(snapshot, known),
+    approvals: approvalsOf(snapshot, known),
+    refused: snapshot.refusals.map(refusalOf).reverse(),
+    stuckSeconds: snapshot.limits.stuck_seconds,
+    gone: new Map(),
+    unknownEvents: before?.unknownEvents ?? 0,
+  };
+}
+
+function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Delegation> {
+  const open = snapshot.delegations.map(ofSnapshot);
+  const all = new Map([...(known?.delegations ?? [])].map(([id, each]) => [id, isOpen(each) ? { ...each, whole: false } : each]));
+  // What has ended stays so, whatever an older snapshot says.
+  for (const each of open) if (isOpen(all.get(each.id) ?? each)) all.set(each.id, each);
+  return all;
+}
+
+function approvalsOf(snapshot: Snapshot, known: State | null): Approvals {
+  const told = list(snapshot, "approvals").map(approvalOf).filter((each) => each !== null);
+  return withApprovals(withoutAsked(known?.approvals ?? new Map()), told);
+}
+
+function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRejection): Refused {
+  return { seq, at, sourceId: source_id, targetId: target_id, task: task_preview, limit, use, most, remedy };
+}
+
+function chatsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Chat> {
+  const chats = new Map(snapshot.chats.map((each) => [each.workspace_id, chatOf(each, known?.chats.get(each.workspace_id))]));
+  // Where nobody said anything there may be delegations, of which a snapshot says nothing.
+  for (const { id } of snapshot.workspaces) {
+    const chat = known?.chats.get(id);
+    if (chat !== undefined && chat.last === null && !chats.has(id)) chats.set(id, { ...chat, ...cutOff(chat) });
+  }
+  return chats;
+}
+
+function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
+  const author = chat.last.role === "agent" ? "agent" : "user";
+  const { id, content, timestamp, seq } = chat.last;
+  const lines = known?.lines ?? [];
+  return {
+    ...EMPTY_CHAT,
+    ...known,
+    lines: lines.map((line) => (isOver(line) ? line : { ...line, whole: false })),
+    // What happened meanwhile to messages on their way, and what was delegated and has ended, is only in the pages.
+    ...cutOff(known ?? EMPTY_CHAT),
+    unread: chat.unread,
+    readSeq: chat.read_seq,
+    // It may tell of more than its place in the journal: events of that come yet.
+    countedSeq: seq,
+    last: headOf({ id, author, text: content, at: timestamp, seq }),
+  };
+}
+
+/** Of two holes the first one counts: a page that reaches lines before it covers both. Where no line was, it is at the
+ * beginning. */
+function cutOff({ lines, holeAfter, reachedEnd }: Chat): Pick<Chat, "loaded" | "holeAfter" | "reachedEnd"> {
+  return { loaded: false, holeAfter: holeAfter ?? lines.at(-1)?.seq ?? null, reachedEnd: reachedEnd && lines.length > 0 };
+}
+
+/** Nothing that the page missed can have changed it. A dead message is sent again where a person wishes so. */
+function isOver({ delivery, obligation, whole }: Line): boolean {
+  const arrived = delivery === null || delivery === "acked";
+  return whole && arrived && (obligation === null || isSettled(obligation.state));
+}

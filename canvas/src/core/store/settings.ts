@@ -1,0 +1,57 @@
+/** What a person chose for this browser. */
+
+import { createStore, type Store } from "./store";
+import type { Vault } from "./browserStorage";
+
+export type Theme = "system" | "light" | "dark";
+
+export interface Settings {
+  theme: Theme;
+  singleKeys: boolean;
+  enterSends: boolean;
+  /** Tell, when the page is hidden, that something waits for the person. */
+  notify: boolean;
+  /** The browser could not, when it was to; until it is wished again. */
+  cannotNotify: boolean;
+  /** With a sound. */
+  sound: boolean;
+}
+
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false };
+const KEY = "molecule.settings";
+
+export interface SettingsStore extends Store<Settings> {
+  change(part: Partial<Settings>): void;
+  reread(): void;
+}
+
+export function settingsStore(vault: Vault): SettingsStore {
+  const store = createStore(parse(vault.get(KEY)));
+  return {
+    ...store,
+    change: (part) => {
+      const next = { ...store.get(), ...part };
+      vault.set(KEY, JSON.stringify(next));
+      store.set(next);
+    },
+    reread: () => store.set(parse(vault.get(KEY))),
+  };
+}
+
+function parse(stored: string | null): Settings {
+  let value: Partial<Record<keyof Settings, unknown>> = {};
+  try {
+    value = (JSON.parse(stored ?? "{}") ?? {}) as typeof value;
+  } catch {
+    return DEFAULTS;
+  }
+  const theme = value.theme === "light" || value.theme === "dark" ? value.theme : "system";
+  return {
+    theme,
+    singleKeys: value.singleKeys !== false,
+    enterSends: value.enterSends !== false,
+    notify: value.notify === true,
+    cannotNotify: value.cannotNotify === true,
+    sound: value.sound === true,
+  };
+}

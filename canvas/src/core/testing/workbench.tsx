@@ -1,0 +1,117 @@
+/** Views on a desk whose server is played by the test. */
+
+import { act, render, type RenderResult } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { vi } from "vitest";
+import { App, AppContext, DeskContext } from "../app";
+import { Desk } from "../session/sessionController";
+import { Api } from "../api/api";
+import { applyAll } from "../state/apply";
+import { NO_PROBLEMS } from "../state/problems";
+import { applySnapshot } from "../state/snapshot";
+import { memoryVault, ModelServer } from "./modelServer";
+import type { Vault } from "../store/browserStorage";
+import type { ConnectPage, ConnectStep, HostRow, SessionView } from "../wire";
+
+/** What a browser has and the tests' document has not. */
+export function completeWindow(): void {
+  vi.stubGlobal("matchMedia", (media: string) => ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe(): void {}
+      disconnect(): void {}
+    },
+  );
+  HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
+    this.open = true;
+  };
+}
+
+const HOSTS: HostRow[] = [
+  { name: "codex", title: "Codex", runtime: "codex" },
+  { name: "curl", title: "curl", runtime: "generic-mcp" },
+];
+
+/** What the server says of a host: one command where it has a configuration, and lines to paste. */
+function pageOf(workspaceId: string, host: string): ConnectPage {
+  const step = (title: string, text: string): ConnectStep => ({ title, text, language: "sh", hint: `How to: ${title}` });
+  const quick = host === "codex" ? step("The quick way", `molecule connect codex --workspace ${workspaceId}`) : null;
+  const by_hand = [step("Keep the token", "cat > token"), step(`Lines for ${host}`, `lines of ${host} for ${workspaceId}`)];
+  return { host, title: host, workspace_id: workspaceId, quick, by_hand };
+}
+
+export class Bench {
+  readonly server = new ModelServer();
+  readonly api = new Api(() => undefined);
+  readonly vault: Vault;
+  readonly app: App;
+  readonly desk: Desk;
+
+  constructor({ role = "owner", vault = memoryVault() }: { role?: string; vault?: Vault } = {}) {
+    completeWindow();
+    this.vault = vault;
+    const session: SessionView = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
+    this.app = new App(vault);
+    this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
+    vi.spyOn(this.api, "markRead").mockResolvedValue({});
+    vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
+    vi.spyOn(this.api, "people").mockResolvedValue([]);
+    vi.spyOn(this.api, "hosts").mockResolvedValue(HOSTS);
+    vi.spyOn(this.api, "connectPage").mockImplementation((id, host) => Promise.resolve(pageOf(id, host)));
+    vi.spyOn(this.api, "invitations").mockResolvedValue([]);
+    vi.spyOn(this.api, "approvalsOf").mockResolvedValue([]);
+    vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
+    vi.spyOn(this.api, "timeline").mockImplementation((id) => Promise.resolve({ items: this.server.timeline(id), reached_end: true }));
+  }
+
+  /** A snapshot as of now. */
+  load(): this {
+    this.desk.data.set(applySnapshot(null, this.server.snapshot()));
+    return this;
+  }
+
+  /** The page was cut off, and is told anew how all stands. */
+  cutOff(): void {
+    act(() => this.desk["takeSnapshot"](this.server.snapshot()));
+  }
+
+  /** All events that the page has not yet. */
+  deliver(): void {
+    const own = this.server.journal.map((frame) => frame.client_id).filter((id) => id !== undefined);
+    act(() => {
+      this.desk.data.update((state) => state && applyAll(state, this.server.journal));
+      this.desk.outbox.settle(new Set(own));
+    });
+  }
+
+  /** An agent says that it is at work. */
+  beat(id: string, timestamp: string): void {
+    const payload = { active_tasks: 1, uptime_seconds: 60, current_task: "page 3", last_heard_at: timestamp };
+    const frame = { event: "WORKSPACE_HEARTBEAT", workspace_id: id, timestamp, payload, entity: { kind: "workspace", id, rev: 0 } };
+    act(() => this.desk.data.update((state) => state && applyAll(state, [frame])));
+  }
+
+  show(view: ReactNode): RenderResult {
+    return render(this.around(view));
+  }
+
+  /** The view on this desk, to be shown anew. */
+  around(view: ReactNode): ReactNode {
+    return (
+      <AppContext value={this.app}>
+        <DeskContext value={this.desk}>{view}</DeskContext>
+      </AppContext>
+    );
+  }
+}
+
+/** For what is loaded in its own time: long enough for a busy machine. */
+export const PATIENT = { timeout: 5_000 };
+
+/** Lets what is already answered arrive. */
+export async function settled(): Promise<void> {
+  await act(async () => {
+    for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
+  });
+}

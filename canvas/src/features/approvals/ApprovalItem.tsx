@@ -1,0 +1,67 @@
+/** Leave that an agent asks for, in its chat and in the chats of those it was asked: one element from the question to what
+ * came of it. */
+
+import { memo } from "react";
+import { Icon } from "../../ui/Icon";
+import { Link } from "../../ui/Link";
+import { Time } from "../../ui/Time";
+import { isAsked, type Approval } from "../../core/state/approvals";
+import { plainly } from "../../core/text/invisible";
+import css from "../delegations/DelegationItem.module.css";
+import message from "../../ui/TimelineItem.module.css";
+import { ApprovalMark } from "./ApprovalMark";
+import { Countdown } from "./Countdown";
+import { closedWords, detailLines, holderWords, stateOf } from "./words";
+
+interface Props {
+  approval: Approval;
+  /** Since when it is in this chat. */
+  at: string;
+  tabStop: boolean;
+}
+
+export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }: Props) {
+  const { id, workspaceId, requesterName, action, details, expiresAt, decided, holder } = approval;
+  const state = stateOf(approval);
+  const open = isAsked(approval);
+  const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
+  return (
+    <li className={message.message} data-message={id} data-approval={id} tabIndex={tabStop ? 0 : -1}>
+      <span className={`${message.face} ${css.face}`}>
+        <Icon name="leave" />
+      </span>
+      <div className={`${message.body} ${css.body}`}>
+        <p className={message.head}>
+          <span className={message.author}>
+            <bdi>{requesterName}</bdi> asks for leave
+          </span>
+          <Time at={at} className={message.time} />
+        </p>
+        <div className={`${message.bubble} ${css.bubble}`}>
+          <p dir="auto">{plainly(action)}</p>
+          {detailLines(details, SHOWN).map((line, index) => (
+            <p key={index} className={css.task} dir="auto">
+              {line.slice(0, LETTERS)}
+              {line.length > LETTERS && "…"}
+            </p>
+          ))}
+          <p className={css.state}>
+            <ApprovalMark state={state} />
+            <bdi className={css.detail}>{closed ?? (state === "waiting" && holder.kind !== "workspace" ? "" : holderWords(approval))}</bdi>
+            {open && <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />}
+          </p>
+          {decided !== null && decided.note !== "" && <p dir="auto">“{plainly(decided.note)}”</p>}
+        </div>
+        <div className={css.deeds}>
+          <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>
+            Open the request
+          </Link>
+        </div>
+      </div>
+    </li>
+  );
+});
+
+/** So much of the details; all of them are in the inbox. */
+const SHOWN = 3;
+const LETTERS = 200;

@@ -1,0 +1,22 @@
+/** How long something still lasts by the server's clock: told anew every second. */
+
+import { useDesk } from "../../core/app";
+import { useStored } from "../../core/store/store";
+import { seconds } from "../../core/text/time";
+import { useSeconds } from "../../ui/useSeconds";
+
+/** The server's time now, new every second while `runs`. */
+export function useServerSeconds(runs: boolean): number {
+  return useSeconds(runs) + useStored(useDesk().approving.skew);
+}
+
+export function Countdown({ to, label, over, className }: { to: string; label: string; over: string; className?: string | undefined }) {
+  const now = useServerSeconds(true);
+  const left = (Date.parse(to) - now) / 1_000;
+  if (Number.isNaN(left)) return null;
+  return (
+    <span className={className} role="timer" aria-live="off" data-countdown>
+      {left <= 0 ? over : `${label} ${seconds(left)}`}
+    </span>
+  );
+}

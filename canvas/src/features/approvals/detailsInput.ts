@@ -1,0 +1,67 @@
+/** Details that a person has changed before approving: whether they can be, and what is wrong at which line. Pure. */
+
+import type { Mark } from "../instructions/model";
+import { members, type Members } from "../../core/state/json";
+
+interface Edited {
+  /** Null as long as something is wrong. */
+  details: Members | null;
+  marks: readonly Mark[];
+}
+
+/** What was proposed is the measure: what it has keeps its kind; what is new or left out is told. */
+export function readDetails(words: string, proposed: Members): Edited {
+  let value: unknown;
+  try {
+    value = JSON.parse(words);
+  } catch (error) {
+    return { details: null, marks: [mark(lineOfFault(words, error), "This is not JSON here. Look for a missing comma, quote or bracket.")] };
+  }
+  const details = members(value);
+  if (details === null) return { details: null, marks: [mark(1, "The details are an object: { … }.")] };
+  const marks = [...wrongKinds(words, details, proposed), ...strangers(words, details, proposed), ...leftOut(details, proposed)];
+  return { details: marks.every(({ mild }) => mild) ? details : null, marks };
+}
+
+function wrongKinds(words: string, details: Members, proposed: Members): Mark[] {
+  return Object.entries(details).flatMap(([name, value]) => {
+    const [kind, before] = [kindOf(value), kindOf(proposed[name])];
+    if (!Object.hasOwn(proposed, name) || kind === before || before === "nothing" || kind === "nothing") return [];
+    return [mark(lineOf(words, name), `“${name}” was ${before}, and must stay one; this is ${kind}.`)];
+  });
+}
+
+function strangers(words: string, details: Members, proposed: Members): Mark[] {
+  const added = Object.keys(details).filter((name) => !Object.hasOwn(proposed, name));
+  return added.map((name) => mark(lineOf(words, name), `“${name}” was not asked for: its agent may not know what to do with it.`, true));
+}
+
+function leftOut(details: Members, proposed: Members): Mark[] {
+  const gone = Object.keys(proposed).filter((name) => !Object.hasOwn(details, name));
+  return gone.map((name) => mark(null, `“${name}” is left out.`, true));
+}
+
+function mark(line: number | null, words: string, mild = false): Mark {
+  return { where: null, line, words, mild };
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return "nothing";
+  if (Array.isArray(value)) return "a list";
+  return { string: "a text", number: "a number", boolean: "true or false" }[typeof value as string] ?? "an object";
+}
+
+/** Where a member begins; of several with its name the first. */
+function lineOf(words: string, name: string): number | null {
+  const at = words.indexOf(JSON.stringify(name));
+  return at === -1 ? null : words.slice(0, at).split("\n").length;
+}
+
+/** Where the browser says that it stopped reading; it says so in one of two ways, or not at all. */
+function lineOfFault(words: string, error: unknown): number {
+  const said = error instanceof Error ? error.message : "";
+  const line = /line (\d+)/.exec(said)?.[1];
+  if (line !== undefined) return Number(line);
+  const position = /position (\d+)/.exec(said)?.[1];
+  return words.slice(0, position === undefined ? words.length : Number(position)).split("\n").length;
+}

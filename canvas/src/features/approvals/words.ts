@@ -1,0 +1,166 @@
+/** Approvals in words for people. Pure. */
+
+import type { Held } from "../../core/session/undoableDecisions";
+import { isAsked, waitsForPerson, type Approval, type Hop, type Party, type Verdict } from "../../core/state/approvals";
+import type { Members } from "../../core/state/json";
+import { plainly } from "../../core/text/invisible";
+import { sentence } from "../../core/text/words";
+
+export type ApprovalState = "waiting" | "held" | "asked" | "approved" | "denied" | "expired" | "withdrawn";
+
+/** How it stands, as one glyph; who has it is told beside it. */
+export function stateOf(approval: Approval): ApprovalState {
+  if (!isAsked(approval)) return approval.status as ApprovalState;
+  if (approval.status === "info_requested") return "asked";
+  return waitsForPerson(approval) ? "waiting" : "held";
+}
+
+export const STATE_WORDS: Readonly<Record<ApprovalState, string>> = {
+  waiting: "Waiting for you",
+  held: "Asked",
+  asked: "Question asked",
+  approved: "Approved",
+  denied: "Denied",
+  expired: "Expired",
+  withdrawn: "Withdrawn",
+};
+
+const SOURCES: Readonly<Record<string, string>> = {
+  tool: "the agent asked with its tool",
+  api: "the agent asked over the API",
+  rule: "a rule of its organisation asks for it",
+  relay: "its runtime asks before it uses a tool",
+  a2a: "its task needs it to go on",
+  thread: "one of its threads asks",
+};
+
+export function sourceWords({ source, tool }: Pick<Approval, "source" | "tool">): string {
+  const words = sentence(SOURCES[source] ?? source);
+  return tool === null ? words : `${words}: ${tool}`;
+}
+
+export function partyWords({ kind, name }: Party): string {
+  if (name !== "") return name;
+  if (kind === "person") return "a person";
+  if (kind === "clock") return "the clock";
+  if (kind === "rule") return "standing authority";
+  if (kind === "server") return "Molecule";
+  return kind === "none" ? "nobody" : "an agent";
+}
+
+export const DONE: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
+
+/** Who has to act now. */
+export function holderWords(approval: Approval): string {
+  const { holder, forPerson, status } = approval;
+  if (!isAsked(approval)) return "nobody: it has ended";
+  if (status === "info_requested") return `${approval.requesterName}, to answer a question`;
+  if (holder.kind !== "workspace") return "a person";
+  return forPerson ? `${partyWords(holder)}, and at the same time a person` : partyWords(holder);
+}
+
+/** What somebody did. */
+const STEPS: Readonly<Record<string, string>> = {
+  requested: "asked for it",
+  asked: "was asked",
+  escalated: "passed it on",
+  info_requested: "asked back",
+  answered: "answered",
+  edited: "changed the details",
+  approved: "approved it",
+  denied: "denied it",
+  expired: "let it expire",
+  withdrawn: "withdrew it",
+  used: "used it",
+};
+
+export interface Step {
+  who: string;
+  did: string;
+}
+
+export function stepWords({ what, by, holder }: Hop): Step {
+  if (what === "asked") return { who: sentence(partyWords(holder ?? by)), did: "was asked" };
+  if (what === "expired") return { who: "Nobody", did: "decided in time" };
+  if (what === "escalated" && by.kind === "clock") return { who: partyWords(holder ?? by), did: "did not decide in time" };
+  if (what === "escalated" && by.kind === "server") return { who: partyWords(holder ?? by), did: "was passed over" };
+  return { who: partyWords(by), did: STEPS[what] ?? what };
+}
+
+/** What becomes of it, one sentence for each way. */
+export function outcomes(approval: Approval): { when: string; then: string }[] {
+  const { requesterName: name, holder, status } = approval;
+  const way = status === "info_requested" ? `${name} has to answer first; it may still be decided` : levelWords(approval, holder);
+  return [
+    { when: "Approve", then: `${name} is told, and may do exactly this, once.` },
+    { when: "Deny", then: `${name} is told with your reason, and does not do it.` },
+    { when: "No answer", then: `${way}. When its time is over it expires, which counts as denied.` },
+  ];
+}
+
+function levelWords({ forPerson, levelDeadline }: Approval, holder: Party): string {
+  if (levelDeadline === null || holder.kind !== "workspace") return "It stays with a person";
+  return forPerson ? `${partyWords(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyWords(holder)}`;
+}
+
+/** Details as people read them: a line for each member, in their order; the first `most` of them. */
+export function detailLines(details: Members, most = Number.POSITIVE_INFINITY): string[] {
+  return Object.entries(details).slice(0, most).map(([name, value]) => plainly(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
+}
+
+export function prettyDetails(details: Members): string {
+  return plainly(JSON.stringify(details, null, 2));
+}
+
+/** Whether it holds a number that a browser does not read to its last digit: what is shown is not what is asked then. */
+export function isRounded(value: unknown): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
+}
+
+/** What fits a row: all of what is asked, with the reason, is to be read in the list. */
+const ROW_LETTERS = 120;
+const ROW_LINES = 3;
+
+export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "reason" | "details">): boolean {
+  const lines = detailLines(details, ROW_LINES + 1);
+  return lines.length <= ROW_LINES && !isRounded(details) && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
+}
+
+/** What speaks for a careful look, in one line; empty if nothing does. */
+export function riskWords({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
+  const words = risk.filter((each) => each !== "cost").map(plainly);
+  return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
+}
+
+/** What this page does with an answer of its own. */
+export function heldWords({ phase, answer }: Pick<Held, "phase" | "answer">): string {
+  switch (phase) {
+    case "held":
+      return `${DONE[answer.verdict]}, not sent yet`;
+    case "sending":
+      return "Sending…";
+    case "unsent":
+      return "Your answer was not sent";
+    case "refused":
+      return "Your answer was not taken";
+  }
+}
+
+/** Why nothing can be answered any more; null as long as it can. */
+export function closedWords(approval: Approval, now: number): string | null {
+  const { status, decided } = approval;
+  const who = decided === null ? "somebody" : partyWords(decided.by);
+  switch (status) {
+    case "approved":
+      return `${who} has approved it.`;
+    case "denied":
+      return `${who} has denied it.`;
+    case "expired":
+      return "Its time was over before anybody decided: that counts as denied.";
+    case "withdrawn":
+      return `${approval.requesterName} does not ask for it any more.`;
+    default:
+      return Date.parse(approval.expiresAt) <= now ? "Its time is over." : null;
+  }
+}

@@ -1,0 +1,123 @@
+/** What needs a person, oldest first, at the bottom of every view. */
+
+import { useState } from "react";
+import { useDesk, useSettings } from "../../core/app";
+import { Dialog } from "../../ui/Dialog";
+import { Button } from "../../ui/Button";
+import { Icon } from "../../ui/Icon";
+import { useNow } from "../../ui/useNow";
+import { Glyph } from "../../ui/AgentStatusMark";
+import { countText, type Concern } from "./concerns";
+import { calmWords } from "../../core/state/problems";
+import { useStored } from "../../core/store/store";
+import { duration } from "../../core/text/time";
+import { plural } from "../../core/text/words";
+import css from "./AttentionBar.module.css";
+import { keyOf, type Attention } from "./useAttention";
+
+/** More than these do not fit one line; they are in the list behind "more". */
+const SHOWN = 3;
+/** The list shows so many; in a large organisation all of them would be too many to read and to draw. */
+const LISTED = 100;
+
+export function Strip({ attention }: { attention: Attention }) {
+  return attention.all.length === 0 ? <Calm /> : <Concerns attention={attention} />;
+}
+
+/** Gone when nothing needs anybody, and with it that its list was open: what comes later takes nobody's focus. */
+function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
+  const { singleKeys } = useSettings();
+  const [open, setOpen] = useState(false);
+  const show = (concern: Concern): void => {
+    setOpen(false);
+    go(concern);
+  };
+  return (
+    <section className={css.strip} aria-label="Needs you">
+      <ul className={css.list}>
+        {all.slice(0, SHOWN).map((concern) => (
+          <li key={keyOf(concern)} className={css.shown}>
+            <ConcernButton concern={concern} onClick={() => show(concern)} />
+          </li>
+        ))}
+      </ul>
+      <Button kind="quiet" onClick={() => setOpen(true)}>
+        All {all.length}
+      </Button>
+      <Button onClick={next} aria-keyshortcuts={singleKeys ? "A" : undefined}>
+        Next{singleKeys && <kbd className={css.key}>A</kbd>}
+      </Button>
+      {open && (
+        <Dialog label={`${plural(all.length, "thing needs", "things need")} you`} onClose={() => setOpen(false)}>
+          <ul className={css.all}>
+            {all.slice(0, LISTED).map((concern) => (
+              <li key={keyOf(concern)}>
+                <ConcernButton concern={concern} onClick={() => show(concern)} />
+              </li>
+            ))}
+            {all.length > LISTED && <li className={css.rest}>and {plural(all.length - LISTED, "more", "more")}, younger than these</li>}
+          </ul>
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+/** Never calls well what could not be read. */
+function Calm() {
+  const { stuck } = useDesk();
+  const list = useStored(stuck.list);
+  const isWrong = list.problem !== null;
+  const isWell = !isWrong && list.readAt !== null;
+  return (
+    <section className={css.strip} aria-label="Needs you">
+      <p className={css.calm} data-well={isWell || undefined}>
+        <Icon name={isWrong ? "warning" : isWell ? "check" : "clock"} size={14} /> {calmWords(list)}
+      </p>
+      {isWrong && (
+        <Button icon="again" onClick={() => void stuck.read()}>
+          Try again
+        </Button>
+      )}
+    </section>
+  );
+}
+
+function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => void }) {
+  const now = useNow();
+  return (
+    <button type="button" className={css.concern} onClick={onClick}>
+      <ConcernMark kind={concern.kind} />
+      <span className={css.name}>{concern.name}</span>
+      <span className={css.what}>{wordsFor(concern, now)}</span>
+    </button>
+  );
+}
+
+function ConcernMark({ kind }: { kind: Concern["kind"] }) {
+  if (kind === "failed" || kind === "degraded") return <Glyph standing={kind} />;
+  if (kind === "silent") return <Glyph standing="offline" />;
+  if (kind === "approval") return <Glyph standing="waiting" />;
+  const icon = kind === "unread" ? "chats" : "warning";
+  return (
+    <span className={kind === "unread" ? css.mail : css.stuck}>
+      <Icon name={icon} size={14} />
+    </span>
+  );
+}
+
+function wordsFor({ kind, since, unread }: Concern, now: number): string {
+  const what = {
+    approval: "Waiting for you",
+    failed: "Failed",
+    degraded: "Degraded",
+    silent: "No sign of life",
+    unanswered: `${countText(unread)} without an answer`,
+    untaken: `${countText(unread)} not taken`,
+    undelivered: `${countText(unread)} not delivered`,
+    work: "Work in trouble",
+    stopped: "Chain stopped",
+    unread: `${countText(unread)} unread`,
+  }[kind];
+  return now - Date.parse(since) < 60_000 && kind !== "silent" ? `${what}, just now` : `${what} for ${duration(since, now)}`;
+}

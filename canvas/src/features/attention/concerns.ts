@@ -1,0 +1,130 @@
+/** What needs a person: failed, degraded and silent agents, what is stuck, and what was not read. Oldest first. */
+
+import { approvalLists } from "../../core/state/approvals";
+import { isSilent, standingOf } from "../../core/state/agentStatus";
+import type { Chat, State, Workspace } from "../../core/state/model";
+import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage, type Untaken } from "../../core/state/problems";
+import { NO_WORK_PROBLEMS, type WorkProblems } from "../../core/state/delegationLists";
+
+export interface Concern {
+  /** Of a stopped chain: the message that began it. */
+  workspaceId: string;
+  name: string;
+  kind: "approval" | "failed" | "degraded" | "silent" | "unanswered" | "untaken" | "undelivered" | "work" | "stopped" | "unread";
+  /** Since when it needs somebody. */
+  since: string;
+  /** How many messages, or how much work, it is about. */
+  unread: number;
+  /** Of what an agent asks leave for: which. */
+  approvalId?: string;
+}
+
+export function concerns(
+  state: Pick<State, "workspaces" | "chats" | "approvals">,
+  stuck: Problems = NO_PROBLEMS,
+  work: WorkProblems = NO_WORK_PROBLEMS,
+): Concern[] {
+  const found: Concern[] = [
+    ...asking(state.approvals),
+    ...unanswered(stuck.unanswered),
+    ...untaken(stuck.untaken),
+    ...undelivered(stuck.deadLetters),
+    ...stopped(state.workspaces, stuck.chains),
+    ...workOf(state.workspaces, work),
+  ];
+  for (const workspace of state.workspaces.values()) {
+    const trouble = troubleOf(workspace);
+    if (trouble !== null) found.push(trouble);
+    const unread = unreadOf(workspace, state.chats.get(workspace.id));
+    if (unread !== null) found.push(unread);
+  }
+  return found.sort(byAge);
+}
+
+/** One for each thing that a person is to decide. */
+function asking(approvals: State["approvals"]): Concern[] {
+  return approvalLists(approvals).waiting.map(({ id, workspaceId, requesterName, createdAt, path }) => {
+    const since = path.findLast(({ what }) => what === "asked" || what === "answered")?.at ?? createdAt;
+    return { workspaceId, name: requesterName, kind: "approval", since, unread: 1, approvalId: id };
+  });
+}
+
+/** One for each agent that owes answers. */
+function unanswered(messages: readonly UnansweredMessage[]): Concern[] {
+  return oneAnAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
+}
+
+/** One for each agent whose mail waits, whether it was ever heard or not. */
+function untaken(seats: readonly Untaken[]): Concern[] {
+  return seats.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
+}
+
+/** One for each agent that did not get its mail. */
+function undelivered(letters: readonly DeadLetter[]): Concern[] {
+  return oneAnAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
+}
+
+/** One for each agent whose work failed, does not go on, or was stopped. */
+function workOf(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: WorkProblems): Concern[] {
+  const works = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
+  const about = [...works, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];
+  return oneAnAgent("work", about.map((each) => ({ ...each, workspaceName: workspaces.get(each.workspaceId)?.name ?? "An agent" })));
+}
+
+function oneAnAgent(kind: Concern["kind"], about: readonly { workspaceId: string; workspaceName: string; at: string }[]): Concern[] {
+  const found = new Map<string, Concern>();
+  for (const { workspaceId, workspaceName, at } of about) {
+    const known = found.get(workspaceId);
+    const since = known !== undefined && known.since < at ? known.since : at;
+    found.set(workspaceId, { workspaceId, name: workspaceName, kind, since, unread: (known?.unread ?? 0) + 1 });
+  }
+  return [...found.values()];
+}
+
+function stopped(workspaces: ReadonlyMap<string, Workspace>, chains: readonly Chain[]): Concern[] {
+  return chains.map(({ rootId, workspaceId, frozenAt, messages }) => ({
+    workspaceId: rootId,
+    name: workspaces.get(workspaceId ?? "")?.name ?? "A chain",
+    kind: "stopped",
+    since: frozenAt,
+    unread: messages,
+  }));
+}
+
+function byAge(one: Concern, other: Concern): number {
+  if (one.since !== other.since) return one.since < other.since ? -1 : 1;
+  return one.workspaceId < other.workspaceId ? -1 : one.workspaceId > other.workspaceId ? 1 : 0;
+}
+
+function troubleOf(workspace: Workspace): Concern | null {
+  const about = { workspaceId: workspace.id, name: workspace.name, unread: 0 };
+  const standing = standingOf(workspace);
+  if (standing === "failed" || standing === "degraded") {
+    return { ...about, kind: standing, since: workspace.updated_at };
+  }
+  if (!isSilent(standing) || workspace.last_heard_at === null) return null;
+  return { ...about, kind: "silent", since: workspace.last_heard_at };
+}
+
+function unreadOf(workspace: Workspace, chat: Chat | undefined): Concern | null {
+  if (!chat || chat.unread === 0 || chat.last === null) return null;
+  const oldest = chat.lines.find((line) => line.author === "agent" && line.seq > chat.readSeq);
+  return {
+    workspaceId: workspace.id,
+    name: workspace.name,
+    kind: "unread",
+    since: oldest?.at ?? chat.last.at,
+    unread: chat.unread,
+  };
+}
+
+export function unreadTotal(chats: ReadonlyMap<string, Chat>): number {
+  let total = 0;
+  for (const chat of chats.values()) total += chat.unread;
+  return total;
+}
+
+/** "99+" where the count ended. */
+export function countText(unread: number): string {
+  return unread > 99 ? "99+" : String(unread);
+}

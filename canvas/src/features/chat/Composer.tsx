@@ -1,0 +1,135 @@
+/** Where a person writes and attaches files. What was begun is kept per conversation until it is sent. */
+
+import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useData, useDesk, useSettings } from "../../core/app";
+import { announce } from "../../ui/Announcer";
+import { Button, IconButton } from "../../ui/Button";
+import type { Chosen } from "../../core/session/chosenFiles";
+import { useSelected, useStored } from "../../core/store/store";
+import { problemOf } from "../../core/text/files";
+import { bytesOf, plural, sizeText } from "../../core/text/words";
+import { ChosenList } from "./ChosenFileList";
+import css from "./Composer.module.css";
+import { FilePicker } from "./FilePicker";
+import { filesOf } from "./useFileDrop";
+
+const NONE: readonly Chosen[] = [];
+
+/** From this part of the limit on, the page shows how much is left. */
+const TELL_FROM = 0.8;
+
+interface Props {
+  workspaceId: string;
+  name: string;
+  autoFocus: boolean;
+  onSent: () => void;
+}
+
+export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
+  const desk = useDesk();
+  const { enterSends } = useSettings();
+  const limit = useData((state) => state.limits.text_bytes);
+  const [words, setWords] = useState(() => desk.drafts.read(workspaceId));
+  const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const chosen = useSelected(desk.chosen.all, (all) => all.get(workspaceId)) ?? NONE;
+  const limits = useStored(desk.uploadLimits);
+  const hint = useId();
+  const refused = desk.maySend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
+  const used = bytesOf(words);
+  const tooLong = used > limit;
+  const empty = words.trim() === "" && chosen.length === 0;
+  const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => problemOf(file, place, limits) !== null);
+
+  useEffect(() => {
+    if (autoFocus) field.current?.focus({ preventScroll: true });
+  }, [autoFocus]);
+  useEffect(() => {
+    if (desk.maySend) void desk.readUploadLimits();
+  }, [desk]);
+
+  const change = (next: string): void => {
+    setWords(next);
+    desk.drafts.write(workspaceId, next);
+  };
+  const send = (): void => {
+    if (blocked) return;
+    void desk.write(workspaceId, words.trim() === "" ? "" : words);
+    change("");
+    onSent();
+    field.current?.focus();
+  };
+  const attach = useCallback(
+    (files: readonly File[]): void => {
+      desk.chosen.add(workspaceId, files);
+      announce(`${plural(files.length, "file")} attached`);
+    },
+    [desk, workspaceId],
+  );
+  const pick = useCallback(
+    (files: readonly File[]): void => {
+      attach(files);
+      field.current?.focus();
+    },
+    [attach],
+  );
+  const onPaste = (event: ClipboardEvent): void => {
+    const files = filesOf(event.clipboardData);
+    // What was copied out of a document comes as words and as a picture of them: then the words are meant.
+    if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    attach(files);
+  };
+  const remove = (key: string): void => {
+    desk.chosen.remove(workspaceId, key);
+    field.current?.focus();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+    const withControl = event.ctrlKey || event.metaKey;
+    if (event.shiftKey || (!enterSends && !withControl)) return;
+    event.preventDefault();
+    send();
+  };
+
+  return (
+    <form
+      className={css.composer}
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <ChosenList chosen={chosen} limits={limits} onRemove={remove} />
+      <div className={css.field}>
+        <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
+        <FilePicker field={picker} onPick={pick} />
+        <textarea
+          ref={field}
+          className={css.text}
+          rows={1}
+          aria-label={`Message to ${name}`}
+          aria-describedby={hint}
+          aria-invalid={tooLong || undefined}
+          placeholder={refused === null ? `Message ${name}` : ""}
+          disabled={refused !== null}
+          value={words}
+          onChange={(event) => change(event.target.value)}
+          onKeyDown={onKey}
+          onPaste={onPaste}
+        />
+        <Button type="submit" kind="primary" icon="send" disabled={blocked}>
+          Send
+        </Button>
+      </div>
+      <p id={hint} className={tooLong ? css.over : css.hint}>
+        {refused ?? (used > limit * TELL_FROM ? lengthWords(used, limit) : enterSends ? "Enter sends, Shift Enter makes a new line" : "Ctrl Enter sends")}
+      </p>
+    </form>
+  );
+}
+
+function lengthWords(used: number, limit: number): string {
+  if (used > limit) return `${sizeText(used - limit)} too long: a message holds ${sizeText(limit)}`;
+  return `${sizeText(limit - used)} left of ${sizeText(limit)}`;
+}

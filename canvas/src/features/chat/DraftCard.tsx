@@ -1,0 +1,79 @@
+/** What an agent said in answer to a message and did not send. A person sends it as the agent's answer, as it is or changed,
+ * or sees to it that nobody does. */
+
+import { useId, useState } from "react";
+import { useDesk } from "../../core/app";
+import type { Asked } from "../../core/api/api";
+import { Button } from "../../ui/Button";
+import { MessageText } from "../../ui/MessageText";
+import css from "./DraftCard.module.css";
+import { DeedProblem, useDeed } from "../../ui/useAction";
+
+interface Props {
+  asked: Asked;
+  draft: string;
+  agentName: string;
+  /** Called once it was sent or discarded. */
+  onDone?: () => void | Promise<void>;
+}
+
+export function DraftCard({ asked, draft, agentName, onDone }: Props) {
+  const { api, maySend } = useDesk();
+  const [edited, setEdited] = useState<string | null>(null);
+  const deed = useDeed();
+  const send = (words: string | null): void => deed.run(() => api.sendDraft(asked, words), "The draft was sent", onDone);
+  return (
+    <div className={css.draft} role="group" aria-label={`Draft of ${agentName}`}>
+      <p className={css.about}>
+        <bdi>{agentName}</bdi> said this, but did not send it:
+      </p>
+      {edited === null ? (
+        <div className={css.words}>
+          <MessageText text={draft} />
+        </div>
+      ) : (
+        <Editor words={edited} onChange={setEdited} />
+      )}
+      {!maySend ? (
+        <p className={css.about}>An operator of the organisation can send it.</p>
+      ) : edited === null ? (
+        <div className={css.deeds}>
+          <Button kind="primary" icon="send" disabled={deed.busy} onClick={() => send(null)}>
+            Send the draft
+          </Button>
+          <Button disabled={deed.busy} onClick={() => setEdited(draft)}>
+            Edit
+          </Button>
+          <Button
+            disabled={deed.busy}
+            onClick={() => deed.run(() => api.discardDraft(asked), "The draft was discarded", onDone)}
+          >
+            Discard
+          </Button>
+        </div>
+      ) : (
+        <div className={css.deeds}>
+          <Button kind="primary" icon="send" disabled={deed.busy || edited.trim() === ""} onClick={() => send(edited)}>
+            Send this
+          </Button>
+          <Button disabled={deed.busy} onClick={() => setEdited(null)}>
+            Leave it as it was
+          </Button>
+        </div>
+      )}
+      <DeedProblem deed={deed} className={css.problem} />
+    </div>
+  );
+}
+
+function Editor({ words, onChange }: { words: string; onChange: (words: string) => void }) {
+  const id = useId();
+  return (
+    <>
+      <label htmlFor={id} className="visually-hidden">
+        Answer to send
+      </label>
+      <textarea id={id} className={css.editor} value={words} rows={4} autoFocus dir="auto" onChange={(event) => onChange(event.target.value)} />
+    </>
+  );
+}

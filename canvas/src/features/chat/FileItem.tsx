@@ -1,0 +1,80 @@
+/** One file of a message: a picture if it is one of ours, its name, its size, and the way to save it. */
+
+import { useState } from "react";
+import { useDesk } from "../../core/app";
+import { FileName } from "../../ui/FileName";
+import { Icon } from "../../ui/Icon";
+import { destination, safeAddress } from "../../ui/links";
+import type { Attachment } from "../../core/state/model";
+import { mayHavePicture, placeOf } from "./fileUrls";
+import { useSelected } from "../../core/store/store";
+import { nameText } from "../../core/text/files";
+import { sizeText } from "../../core/text/words";
+import css from "./FileItem.module.css";
+
+interface Props {
+  file: Attachment;
+  /** The message that it belongs to while that is on its way, and its place there. */
+  clientId: string | null;
+  place: number;
+}
+
+export function FileItem({ file, clientId, place }: Props) {
+  const path = placeOf(file.uri);
+  return (
+    <div className={css.file}>
+      {path !== null && mayHavePicture(file) && <Picture path={path} name={file.name} />}
+      <p className={css.line}>
+        <Icon name={path === null ? "file" : "save"} size={14} />
+        <Named file={file} path={path} />
+        {file.size !== null && <span className={css.size}>{sizeText(file.size)}</span>}
+      </p>
+      {clientId !== null && <Progress clientId={clientId} place={place} file={file} />}
+    </div>
+  );
+}
+
+/** A file of ours is saved; one that lies elsewhere is a link that says where it leads; anything else is words. */
+function Named({ file, path }: { file: Attachment; path: string | null }) {
+  if (path !== null) {
+    return (
+      <a href={path} download={nameText(file.name)}>
+        <FileName name={file.name} />
+      </a>
+    );
+  }
+  const url = file.uri === null ? null : safeAddress(file.uri);
+  if (url === null) return <FileName name={file.name} />;
+  return (
+    <>
+      <a href={url.href} target="_blank" rel="noopener noreferrer" title={url.href}>
+        <FileName name={file.name} />
+      </a>
+      <span className={css.size}>(on {destination(url)})</span>
+    </>
+  );
+}
+
+/** What the server shows only if it really is a picture. Its room is kept, so that nothing moves when it comes. */
+function Picture({ path, name }: { path: string; name: string }) {
+  const [failed, setFailed] = useState(false);
+  if (failed) return null;
+  return (
+    <img
+      className={css.picture}
+      src={`${path}/preview`}
+      alt={`Preview of ${nameText(name)}`}
+      loading="lazy"
+      decoding="async"
+      onError={() => setFailed(true)}
+    />
+  );
+}
+
+/** How far it is on its way to the server. */
+function Progress({ clientId, place, file }: { clientId: string; place: number; file: Attachment }) {
+  const { progress } = useDesk().uploads;
+  const sent = useSelected(progress, (all) => all.get(clientId)?.get(place));
+  if (sent === undefined || file.uri !== null) return null;
+  return <progress className={css.progress} max={file.size || 1} value={sent} aria-label={`Sending ${nameText(file.name)}`} />;
+}

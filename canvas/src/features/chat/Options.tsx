@@ -1,0 +1,35 @@
+/** The options of an agent's question, as buttons. Once one was chosen, all of them rest, and it is seen which. */
+
+import { useDesk } from "../../core/app";
+import { Icon } from "../../ui/Icon";
+import css from "./Options.module.css";
+
+interface Props {
+  workspaceId: string;
+  questionId: string;
+  options: readonly string[];
+  /** The number of the one that was chosen. */
+  chosen: number | null;
+}
+
+export function Options({ workspaceId, questionId, options, chosen }: Props) {
+  const desk = useDesk();
+  return (
+    <div role="group" aria-label="Options" className={css.options}>
+      {options.map((words, at) => (
+        <button
+          key={at}
+          type="button"
+          className={css.option}
+          aria-pressed={chosen === at}
+          disabled={chosen !== null || !desk.maySend}
+          onClick={() => void desk.choose(workspaceId, words, { of: questionId, option: at })}
+        >
+          {chosen === at && <Icon name="check" size={14} />}
+          <bdi>{words}</bdi>
+          {chosen === at && <span className="visually-hidden">, chosen</span>}
+        </button>
+      ))}
+    </div>
+  );
+}

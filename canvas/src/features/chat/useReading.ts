@@ -1,0 +1,61 @@
+/** Reading: while a chat is open, in view and at its end, what arrives counts as read. */
+
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useDesk } from "../../core/app";
+import { announce } from "../../ui/Announcer";
+import { isOpen, type Delegation } from "../../core/state/delegations";
+import { isSaid, type Chat, type Line } from "../../core/state/model";
+
+/** Answers behind which seq the "new" mark goes: what was unread when the chat was opened. */
+export function useReading(workspaceId: string, chat: Chat, following: boolean): number | null {
+  const desk = useDesk();
+  const [newAfter, setNewAfter] = useState(() => (chat.unread > 0 ? chat.readSeq : null));
+  const [seen, setSeen] = useState(() => document.visibilityState === "visible");
+  useEffect(() => {
+    const look = (): void => setSeen(document.visibilityState === "visible");
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  const { unread, readSeq } = chat;
+  useEffect(() => {
+    if (!seen && unread > 0) setNewAfter((mark) => mark ?? readSeq);
+  }, [seen, unread, readSeq]);
+  const attentive = seen && following && chat.loaded;
+  useLayoutEffect(() => (attentive ? desk.attend(workspaceId) : undefined), [desk, workspaceId, attentive]);
+  // Before the paint, so that a badge does not flash for a message that is in view.
+  useLayoutEffect(() => {
+    if (attentive) desk.markRead(workspaceId);
+  }, [desk, workspaceId, attentive, chat]);
+  return newAfter;
+}
+
+/** Says of the work in the open chat that it was given, and how it ended. */
+export function useSpokenWork(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
+  const told = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
+  useEffect(() => {
+    if (!loaded) return;
+    const works = lines.map(({ delegationId }) => delegations.get(delegationId ?? "")).filter((each) => each !== undefined);
+    const before = told.current;
+    const all = new Map(works.map((each) => [each.id, isOpen(each) ? "open" : each.status]));
+    told.current = { all, last: Math.max(before?.last ?? 0, ...works.map(({ seq }) => seq)) };
+    if (before === null) return;
+    // What comes in with an older page is no news.
+    const isNews = ({ id, seq }: Delegation): boolean => (before.all.has(id) ? before.all.get(id) !== all.get(id) : seq > before.last);
+    const news = works.findLast(isNews);
+    if (news !== undefined) announce(isOpen(news) ? `${name} gave work to another agent` : `Work that ${name} gave was ${ENDS[news.status] ?? "ended"}`);
+  }, [name, lines, delegations, loaded]);
+}
+
+const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelled: "cancelled", failed: "not done: it failed" };
+
+/** Says what arrives in the open chat to those who do not see it. */
+export function useSpokenArrivals(name: string, lines: readonly Line[], loaded: boolean): void {
+  const told = useRef<number | null>(null);
+  const last = lines.findLast(isSaid);
+  useEffect(() => {
+    if (!loaded) return;
+    const before = told.current;
+    told.current = Math.max(before ?? 0, last?.seq ?? 0);
+    if (before !== null && last && last.author === "agent" && last.seq > before) announce(`New message from ${name}`);
+  }, [name, last, loaded]);
+}

@@ -1,0 +1,269 @@
+/** Where the reader is in a chat. At the end, it follows what arrives; anywhere else, what is looked at stays where it is
+ * to the pixel, whether lines come below, above, or grow. */
+
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { useDesk } from "../../core/app";
+import { wordsOf } from "../../core/api/api";
+import type { Chat, Line } from "../../core/state/model";
+import { around, cutOf, downwards, FOLLOWING, held, upwards, type Span } from "./virtualWindow";
+
+/** Nearer to the end than this is at the end. */
+const END_PX = 24;
+const EDGE_PX = 240;
+/** So many pages are read to find a message that a link names. */
+const MOST_PAGES = 20;
+
+interface Asked {
+  workspaceId: string;
+  chat: Chat;
+  unsent: number;
+  messageId: string | null;
+}
+
+interface Transcript {
+  scroller: RefObject<HTMLDivElement | null>;
+  list: RefObject<HTMLOListElement | null>;
+  lines: readonly Line[];
+  atEnd: boolean;
+  following: boolean;
+  newer: number;
+  hasOlder: boolean;
+  loadingOlder: boolean;
+  olderProblem: string | null;
+  older: () => void;
+  toEnd: () => void;
+  onScroll: () => void;
+  onKeyDown: (event: KeyboardEvent) => void;
+}
+
+export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): Transcript {
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const [span, setSpan] = useState<Span>(FOLLOWING);
+  const [following, setFollowing] = useState(messageId === null);
+  const [leftAt, setLeftAt] = useState(Number.MAX_SAFE_INTEGER);
+  const { older: readOlder, loading, problem } = useOlder(workspaceId);
+  const all = chat.lines;
+  const { from, to } = cutOf(span, all);
+  const lines = useMemo(() => all.slice(from, to), [all, from, to]);
+  const stay = useCallback((): void => {
+    setFollowing(false);
+    setSpan((now) => held(now, all));
+    setLeftAt((now) => Math.min(now, all.at(-1)?.seq ?? 0));
+  }, [all]);
+  const keep = usePlace(scroller, list, following, stay);
+
+  useLayoutEffect(keep, [keep, lines, unsent, following]);
+  useGrowth(list, keep, lines.length + unsent > 0);
+  useTouch(scroller, keep);
+
+  const toEnd = useCallback((): void => {
+    setSpan(FOLLOWING);
+    setFollowing(true);
+    setLeftAt(Number.MAX_SAFE_INTEGER);
+  }, []);
+
+  const older = useCallback((): void => {
+    if (from > 0) setSpan((now) => upwards(now, all));
+    else if (!chat.reachedEnd) readOlder();
+  }, [from, all, chat.reachedEnd, readOlder]);
+
+  const onScroll = useCallback((): void => {
+    const box = scroller.current;
+    if (box === null) return;
+    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
+    keep.note();
+    // Whatever was so when this was last drawn: of two scrolls before the next drawing the second counts.
+    if (below <= END_PX && to >= all.length) return toEnd();
+    stay();
+    if (box.scrollTop < EDGE_PX) older();
+    else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
+  }, [keep, to, all, stay, toEnd, older]);
+
+  // What was read arrives above the first line shown: then there is something to show there.
+  const grown = useRef(all.length);
+  useEffect(() => {
+    const more = all.length > grown.current;
+    grown.current = all.length;
+    if (more && !following && (scroller.current?.scrollTop ?? EDGE_PX) < EDGE_PX && from > 0) setSpan((now) => upwards(now, all));
+  }, [all, following, from]);
+
+  useLinked({ workspaceId, chat, messageId, list, onFound: (at) => setSpan(around(at, all)), onMissing: toEnd });
+
+  return {
+    scroller,
+    list,
+    lines,
+    atEnd: to >= all.length,
+    following,
+    newer: following ? 0 : all.filter((line) => line.seq > leftAt).length,
+    hasOlder: from > 0 || (chat.loaded && !chat.reachedEnd),
+    loadingOlder: loading,
+    olderProblem: problem,
+    older,
+    toEnd,
+    onScroll,
+    onKeyDown: walkMessages,
+  };
+}
+
+interface Keep {
+  (): void;
+  note(): void;
+  /** Somebody is about to scroll. */
+  touch(): void;
+}
+
+/** What is looked at: the line on top, where it lies in the list, and how far the list was scrolled. */
+interface Place {
+  element: HTMLElement | null;
+  offset: number;
+  scrolled: number;
+}
+
+/** Scrolls by as much as the line on top was moved, or brings the end into view.
+ *
+ * A browser tells of scrolling only with its next frame. Whoever scrolls (a wheel, or a tab to what is further up) and
+ * whose page is drawn again in between must not be thrown back: how far the list is scrolled now is theirs to say. A
+ * browser also scrolls by itself, where a list has become shorter than it was scrolled; nobody wanted that. Where the
+ * keyboard's focus holds the list back from its end, the end is followed no more, and the page says what is new. */
+function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean, onHeld: () => void): Keep {
+  const back = useRef(onHeld);
+  back.current = onHeld;
+  const place = useRef<Place | null>(null);
+  const touched = useRef(false);
+  return useMemo(() => {
+    const note = (): void => {
+      const box = scroller.current;
+      if (box === null || list.current === null) return;
+      const element = firstInView(list.current, box.scrollTop);
+      place.current = { element, offset: element?.offsetTop ?? 0, scrolled: box.scrollTop };
+    };
+    const put = (): void => {
+      const box = scroller.current;
+      if (box === null) return;
+      const { element, offset, scrolled } = place.current ?? { element: null, offset: 0, scrolled: 0 };
+      if (following) {
+        const wentUp = touched.current && box.scrollTop < scrolled && box.scrollTop + box.clientHeight < box.scrollHeight - END_PX;
+        if (wentUp) return;
+        touched.current = false;
+        const most = mostWithFocus(box, list.current);
+        box.scrollTop = Math.min(box.scrollHeight, most);
+        if (most + box.clientHeight < box.scrollHeight - END_PX) back.current();
+      } else if (element?.isConnected) {
+        const moved = element.offsetTop - offset;
+        if (moved !== 0) box.scrollTop += moved;
+      }
+      note();
+    };
+    const touch = (): void => {
+      touched.current = true;
+    };
+    return Object.assign(put, { note, touch });
+  }, [scroller, list, following]);
+}
+
+/** How far a list may be scrolled so that what the keyboard has given the focus in it, and is seen, stays seen: who tabs
+ * through it while texts are still laid out has said where they are. Who clicks has not. */
+function mostWithFocus(box: HTMLElement, list: HTMLElement | null): number {
+  const focused = document.activeElement;
+  if (focused === null || list?.contains(focused) !== true || !focused.matches(":focus-visible")) return box.scrollHeight;
+  const [of, within] = [focused.getBoundingClientRect(), box.getBoundingClientRect()];
+  return of.bottom > within.top ? box.scrollTop + Math.max(0, of.top - within.top) : box.scrollHeight;
+}
+
+function firstInView(list: HTMLElement, top: number): HTMLElement | null {
+  for (const child of list.querySelectorAll<HTMLElement>("[data-message]")) {
+    if (child.offsetTop + child.offsetHeight > top) return child;
+  }
+  return null;
+}
+
+/** Texts are laid out late (their formatting is loaded when first needed), and windows change their size. */
+function useGrowth(list: RefObject<HTMLElement | null>, keep: () => void, present: boolean): void {
+  const latest = useRef(keep);
+  latest.current = keep;
+  useEffect(() => {
+    if (list.current === null || typeof ResizeObserver === "undefined") return;
+    const sizes = new ResizeObserver(() => latest.current());
+    sizes.observe(list.current);
+    if (list.current.parentElement) sizes.observe(list.current.parentElement);
+    return () => sizes.disconnect();
+  }, [list, present]);
+}
+
+/** By what people scroll: a wheel, a finger, the bar, keys, and the focus that they take elsewhere. */
+const SCROLLS = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
+
+function useTouch(scroller: RefObject<HTMLElement | null>, keep: Keep): void {
+  useEffect(() => {
+    const box = scroller.current;
+    for (const each of SCROLLS) box?.addEventListener(each, keep.touch, { passive: true });
+    return () => SCROLLS.forEach((each) => box?.removeEventListener(each, keep.touch));
+  }, [scroller, keep]);
+}
+
+function useOlder(workspaceId: string): { older: () => void; loading: boolean; problem: string | null } {
+  const desk = useDesk();
+  const [loading, setLoading] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const older = useCallback((): void => {
+    setLoading(true);
+    desk
+      .readOlder(workspaceId)
+      .then(
+        () => setProblem(null),
+        (error: unknown) => setProblem(wordsOf(error)),
+      )
+      .finally(() => setLoading(false));
+  }, [desk, workspaceId]);
+  return { older, loading, problem };
+}
+
+interface Linked extends Omit<Asked, "unsent"> {
+  list: RefObject<HTMLElement | null>;
+  onFound: (at: number) => void;
+  onMissing: () => void;
+}
+
+/** Looks for the message that a link names, page by page, and shows it. */
+function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: Linked): void {
+  const desk = useDesk();
+  const done = useRef<string | null>(null);
+  const pages = useRef(0);
+  const latest = useRef({ onFound, onMissing });
+  latest.current = { onFound, onMissing };
+  useEffect(() => {
+    if (messageId === null || !chat.loaded || done.current === messageId) return;
+    const at = chat.lines.findIndex((line) => line.id === messageId);
+    if (at !== -1) {
+      done.current = messageId;
+      latest.current.onFound(at);
+      requestAnimationFrame(() => focusMessage(list.current, messageId));
+    } else if (chat.reachedEnd || pages.current >= MOST_PAGES) {
+      done.current = messageId;
+      latest.current.onMissing();
+    } else {
+      pages.current += 1;
+      desk.readOlder(workspaceId).catch(() => latest.current.onMissing());
+    }
+  }, [desk, workspaceId, chat, messageId, list]);
+}
+
+function focusMessage(list: HTMLElement | null, messageId: string): void {
+  const found = [...(list?.querySelectorAll<HTMLElement>("[data-message]") ?? [])].find((each) => each.dataset["message"] === messageId);
+  found?.scrollIntoView({ block: "center" });
+  found?.focus({ preventScroll: true });
+}
+
+/** Arrow keys walk from message to message. */
+function walkMessages(event: KeyboardEvent): void {
+  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+  const here = event.target instanceof HTMLElement && event.target.hasAttribute("data-message") ? event.target : null;
+  if (step === 0 || here === null) return;
+  const all = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-message]")];
+  const next = all[all.indexOf(here) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}

@@ -1,0 +1,53 @@
+/** Where agents can live, as the server tells it, and which of them is chosen. */
+
+import { useEffect, useId, useState } from "react";
+import { useDesk } from "../../core/app";
+import { wordsOf } from "../../core/api/api";
+import type { HostRow } from "../../core/wire";
+import css from "./ConnectView.module.css";
+
+export interface Hosts {
+  rows: readonly HostRow[];
+  chosen: HostRow | null;
+  choose: (name: string) => void;
+  problem: string | null;
+}
+
+export function useHosts(): Hosts {
+  const { api } = useDesk();
+  const [rows, setRows] = useState<readonly HostRow[]>([]);
+  const [name, choose] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    let open = true;
+    api.hosts().then(
+      (found) => open && setRows(found),
+      (error: unknown) => open && setProblem(wordsOf(error)),
+    );
+    return () => void (open = false);
+  }, [api]);
+  return { rows, chosen: rows.find((row) => row.name === name) ?? rows[0] ?? null, choose, problem };
+}
+
+export function HostSelect({ hosts }: { hosts: Hosts }) {
+  const id = useId();
+  if (hosts.problem !== null) {
+    return (
+      <p className={css.problem} role="alert">
+        {hosts.problem}
+      </p>
+    );
+  }
+  return (
+    <div className={css.field}>
+      <label htmlFor={id}>It lives in</label>
+      <select id={id} value={hosts.chosen?.name ?? ""} disabled={hosts.rows.length === 0} onChange={(event) => hosts.choose(event.target.value)}>
+        {hosts.rows.map((row) => (
+          <option key={row.name} value={row.name}>
+            {row.title}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

@@ -1,0 +1,189 @@
+/** Work that an agent gave to another one, in its chat: on its way, and in the same element the answer. Made from history and
+ * made from live events it is the same. */
+
+import { memo, useState, type ReactNode } from "react";
+import { useApp, useData, useDesk } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { CopyButton } from "../../ui/CopyButton";
+import { Elapsed } from "../../ui/Elapsed";
+import { Icon } from "../../ui/Icon";
+import { Link } from "../../ui/Link";
+import { MessageText } from "../../ui/MessageText";
+import { useNow } from "../../ui/useNow";
+import { Time } from "../../ui/Time";
+import { WorkMark } from "./DelegationMark";
+import { hrefOf } from "../../core/router";
+import { bubbleState, isOpen, shownTask, type Delegation, type Progress } from "../../core/state/delegations";
+import { queues, retries } from "../../core/state/delegationLists";
+import css from "./DelegationItem.module.css";
+import message from "../../ui/TimelineItem.module.css";
+import { DeedProblem, useDeed } from "../../ui/useAction";
+import { cancelWords, failedWords, progressWords, workDetail } from "./words";
+
+interface Props {
+  delegation: Delegation;
+  sourceName: string;
+  tabStop: boolean;
+  marked: boolean;
+}
+
+export const DelegationItem = memo(function DelegationItem({ delegation, sourceName, tabStop, marked }: Props) {
+  const { id, task, createdAt, settledAt } = delegation;
+  return (
+    <li className={`${message.message} ${marked ? message.marked : ""}`} data-message={id} data-delegation={id} tabIndex={tabStop ? 0 : -1}>
+      <span className={`${message.face} ${css.face}`}>
+        <Icon name="send" />
+      </span>
+      <div className={`${message.body} ${css.body}`}>
+        <p className={message.head}>
+          <span className={message.author}>
+            <bdi>{sourceName}</bdi> asked <PeerLink id={delegation.targetId} />
+          </span>
+          <Time at={createdAt} className={message.time} />
+        </p>
+        <div className={`${message.bubble} ${css.bubble}`}>
+          <p className={css.task} dir="auto">
+            {shownTask(task)}
+          </p>
+          <p className={css.state}>
+            <StateWords delegation={delegation} />
+            <Elapsed from={createdAt} to={settledAt} className={css.time} />
+          </p>
+          {isOpen(delegation) && delegation.progress !== null && <ProgressLine progress={delegation.progress} />}
+          {delegation.status === "completed" && <Answer delegation={delegation} />}
+          {(delegation.status === "failed" || delegation.status === "cancelled") && <Failure delegation={delegation} />}
+        </div>
+        <Deeds delegation={delegation} />
+      </div>
+    </li>
+  );
+});
+
+export function PeerLink({ id }: { id: string }) {
+  const name = useData((state) => state.workspaces.get(id)?.name);
+  if (name === undefined) return <>an agent that is gone</>;
+  return (
+    <Link to={{ view: "org", focus: id, panel: "chat", filter: "" }} className={css.peer}>
+      <bdi>{name}</bdi>
+    </Link>
+  );
+}
+
+export function StateWords({ delegation }: { delegation: Delegation }) {
+  const now = useNow();
+  const stuckSeconds = useData((state) => state.stuckSeconds);
+  const target = useData((state) => state.workspaces.get(delegation.targetId));
+  const ahead = useData((state) => queues(state.delegations).get(delegation.id) ?? null);
+  const state = bubbleState(delegation, target, now, stuckSeconds);
+  const detail = workDetail(state, { delegation, target, ahead, now });
+  return (
+    <>
+      <WorkMark state={state} />
+      {detail !== null && <bdi className={css.detail}>{detail}</bdi>}
+    </>
+  );
+}
+
+export function ProgressLine({ progress }: { progress: Progress }) {
+  const words = progressWords(progress);
+  if (words === "") return null;
+  return (
+    <div className={css.progress}>
+      <p dir="auto">{words}</p>
+      {progress.percent !== null && <progress max={100} value={progress.percent} aria-label="How far the work is" className={css.bar} />}
+    </div>
+  );
+}
+
+/** The beginning of the answer; all of it is read when it is asked for. */
+export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "reply" | "replyWhole"> }) {
+  const desk = useDesk();
+  const deed = useDeed();
+  const { id, reply, replyWhole } = delegation;
+  if (!reply) return <p className={css.none}>The answer is empty.</p>;
+  return (
+    <div className={css.answer}>
+      <MessageText text={replyWhole ? reply : `${reply}…`} />
+      {!replyWhole && (
+        <Button kind="quiet" disabled={deed.busy} onClick={() => deed.run(() => desk.readReply(id), "All of the answer is shown")}>
+          Show all
+        </Button>
+      )}
+      <DeedProblem deed={deed} className={css.problem} />
+    </div>
+  );
+}
+
+export function Failure({ delegation }: { delegation: Pick<Delegation, "status" | "error" | "reason" | "advice"> }) {
+  return (
+    <div className={css.failure}>
+      <p className={delegation.status === "cancelled" ? undefined : css.error} dir="auto">
+        {failedWords(delegation)}
+      </p>
+      {delegation.advice && <p dir="auto">{delegation.advice}</p>}
+    </div>
+  );
+}
+
+/** What a person may do about it, and where more of it is. */
+export function Deeds({ delegation, inView = false, children }: { delegation: Delegation; inView?: boolean; children?: ReactNode }) {
+  const { id, sourceId, retryOf, status } = delegation;
+  const desk = useDesk();
+  const { router } = useApp();
+  const deed = useDeed();
+  const [next, setNext] = useState<string | null>(null);
+  const again = useData((state) => retries(state.delegations).get(id)) ?? next;
+  const failed = status === "failed" || status === "cancelled";
+  const retry = async (): Promise<void> => {
+    const made = await desk.retryWork({ id, sourceId });
+    setNext(made);
+    if (inView) router.go({ view: "delegation", id: made, node: null });
+  };
+  return (
+    <div className={css.deeds}>
+      {isOpen(delegation) && desk.maySend && (
+        <Button icon="close" disabled={deed.busy} onClick={() => deed.run(() => desk.cancelWork({ id, sourceId }), cancelWords)}>
+          Cancel
+        </Button>
+      )}
+      {failed && again === null && desk.maySend && (
+        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(retry, "It was given once more")}>
+          Retry
+        </Button>
+      )}
+      {children}
+      {!inView && (
+        <Link to={{ view: "delegation", id, node: null }} className={css.link}>
+          Open the work
+        </Link>
+      )}
+      {failed && (
+        <Link to={{ view: "org", focus: delegation.targetId, panel: "about", filter: "" }} className={css.link}>
+          Look at the agent
+        </Link>
+      )}
+      {retryOf !== null && (
+        <Link to={{ view: "delegation", id: retryOf, node: null }} className={css.link}>
+          It was tried before
+        </Link>
+      )}
+      {again !== null && (
+        <Link to={{ view: "delegation", id: again, node: null }} className={css.link}>
+          It was tried again
+        </Link>
+      )}
+      {!inView && <Copies delegation={delegation} />}
+      <DeedProblem deed={deed} className={css.problem} />
+    </div>
+  );
+}
+
+function Copies({ delegation }: { delegation: Delegation }) {
+  const { id, sourceId, task, reply } = delegation;
+  return (
+    <span className={css.copies}>
+      <CopyButton text={reply ?? task} label={reply === null ? "Copy task" : "Copy answer"} />
+      <CopyButton text={location.origin + hrefOf({ view: "chats", workspaceId: sourceId, messageId: id })} label="Copy link to this work" icon="link" />
+    </span>
+  );
+}

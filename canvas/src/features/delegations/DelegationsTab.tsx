@@ -1,0 +1,97 @@
+/** What one agent gave to others, and what it was given: the open ones first. */
+
+import { useEffect, useState } from "react";
+import { useData, useDesk } from "../../core/app";
+import { wordsOf } from "../../core/api/api";
+import { Button } from "../../ui/Button";
+import { Elapsed } from "../../ui/Elapsed";
+import { Link } from "../../ui/Link";
+import { Notice } from "../../ui/Notice";
+import { shownTask, type Delegation } from "../../core/state/delegations";
+import { useStored } from "../../core/store/store";
+import { worksOf } from "../../core/state/delegationLists";
+import { StateWords } from "./DelegationItem";
+import css from "./DelegationsTab.module.css";
+
+/** More than these are in nobody's eye; the rest is in the chats. */
+const MOST = 100;
+const NONE: readonly Delegation[] = [];
+
+export function WorkTab({ workspaceId }: { workspaceId: string }) {
+  const works = useData((state) => worksOf(state.delegations).get(workspaceId)) ?? NONE;
+  const { problem, read, retry } = useReadWork(workspaceId);
+  if (works.length === 0) {
+    if (problem !== null) {
+      return (
+        <Notice icon="warning" title="The work could not be read" actions={<Button onClick={retry}>Try again</Button>}>
+          {problem}
+        </Notice>
+      );
+    }
+    if (!read) return <Notice icon="clock" title="Reading the work…" />;
+    return (
+      <Notice icon="check" title="No work was given">
+        What this agent asks other agents to do, and what they ask of it, appears here while it runs and when it is done.
+      </Notice>
+    );
+  }
+  return (
+    <div className={css.work}>
+      {problem !== null && (
+        <p role="alert">
+          {problem}{" "}
+          <Button kind="quiet" onClick={retry}>
+            Try again
+          </Button>
+        </p>
+      )}
+      <ul className={css.list} aria-label="Work given and taken">
+        {works.slice(0, MOST).map((each) => (
+          <WorkRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
+        ))}
+      </ul>
+      {works.length > MOST && <p className={css.more}>Older work is in the chats.</p>}
+    </div>
+  );
+}
+
+function WorkRow({ delegation, given }: { delegation: Delegation; given: boolean }) {
+  const { id, sourceId, targetId, task, createdAt, settledAt } = delegation;
+  const other = useData((state) => state.workspaces.get(given ? targetId : sourceId)?.name) ?? "an agent that is gone";
+  return (
+    <li className={css.row}>
+      <p className={css.head}>
+        <span>
+          {given ? "Asked" : "Asked by"} <bdi className={css.name}>{other}</bdi>
+        </span>
+        <Elapsed from={createdAt} to={settledAt} className={css.time} />
+      </p>
+      <Link to={{ view: "delegation", id, node: null }} className={css.task}>
+        <bdi>{task === "" ? "Work without words" : shownTask(task)}</bdi>
+      </Link>
+      <p className={css.state}>
+        <StateWords delegation={delegation} />
+      </p>
+    </li>
+  );
+}
+
+/** Once for each agent, and again after the connection came back. */
+function useReadWork(workspaceId: string): { problem: string | null; read: boolean; retry: () => void } {
+  const desk = useDesk();
+  const lost = useStored(desk.connection.view).mode === "lost";
+  const [problem, setProblem] = useState<string | null>(null);
+  const [read, setRead] = useState(false);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    if (lost) return;
+    desk.readWorkOf(workspaceId).then(
+      () => {
+        setProblem(null);
+        setRead(true);
+      },
+      (error: unknown) => setProblem(wordsOf(error)),
+    );
+  }, [desk, workspaceId, lost, turn]);
+  return { problem, read, retry: () => setTurn((each) => each + 1) };
+}

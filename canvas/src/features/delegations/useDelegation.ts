@@ -1,0 +1,84 @@
+/** A delegation with all that came of it: read once, and from then on told by the live channel. */
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useData, useDesk } from "../../core/app";
+import { Refusal, wordsOf } from "../../core/api/api";
+import { ofHistory, type Delegation } from "../../core/state/delegations";
+import { useStored } from "../../core/store/store";
+import { nodesOf, pathTo, treeOf, withLive, type Branch } from "./tree";
+import type { DelegationDetail } from "../../core/wire";
+
+/** So long are changes gathered before what only the server tells (facts, all of an answer) is read again. */
+const GATHER_MS = 300;
+
+export interface Read {
+  full: DelegationDetail | null;
+  problem: string | null;
+  /** There is no such delegation, or not for this person. */
+  missing: boolean;
+  retry: () => void;
+}
+
+/** What the server tells of one delegation; again when it stands at another place, and when the connection came back. */
+export function useFull(id: string | null): Read {
+  const desk = useDesk();
+  const lost = useStored(desk.connection.view).mode === "lost";
+  const stands = useData((state) => standOf(state.delegations.get(id ?? "")));
+  const [full, setFull] = useState<DelegationDetail | null>(null);
+  const [failure, setFailure] = useState<{ words: string; missing: boolean } | null>(null);
+  const [turn, setTurn] = useState(0);
+  const known = full?.delegation.delegation_id === id ? full : null;
+  const isFirst = known === null;
+  const isNew = isFirst || (stands !== "" && stands !== standOf(ofHistory(known.delegation)));
+  const wanted = useRef(id);
+  wanted.current = id;
+  // The first reading brings the stand itself: that must not begin it anew.
+  const change = isFirst ? "" : stands;
+  useEffect(() => {
+    if (id === null || lost || !isNew) return;
+    const read = (): void => {
+      desk.readDelegation(id).then(
+        (found) => {
+          if (wanted.current !== id) return;
+          setFailure(null);
+          setFull(found);
+        },
+        (error: unknown) => wanted.current === id && setFailure({ words: wordsOf(error), missing: error instanceof Refusal && error.status === 404 }),
+      );
+    };
+    const timer = setTimeout(read, isFirst ? 0 : GATHER_MS);
+    return () => clearTimeout(timer);
+  }, [desk, id, lost, isFirst, isNew, change, turn]);
+  return {
+    full: known,
+    problem: known === null ? (failure?.words ?? null) : null,
+    missing: failure?.missing ?? false,
+    retry: useCallback(() => setTurn((each) => each + 1), []),
+  };
+}
+
+function standOf(one: Delegation | undefined): string {
+  return one === undefined ? "" : `${one.status} ${one.phase} ${one.attempt}`;
+}
+
+export interface Work extends Read {
+  tree: readonly Branch[];
+  /** From the top to what is looked at. */
+  path: readonly Branch[];
+}
+
+export function useWork(id: string, node: string | null): Work {
+  const read = useFull(id);
+  const delegations = useData((state) => state.delegations);
+  const nodes = useMemo(() => (read.full === null ? [] : nodesOf(read.full.tree)), [read.full]);
+  const tree = useMemo(() => treeOf(withLive(nodes, delegations), id), [nodes, delegations, id]);
+  const path = useMemo(() => pathTo(tree, node ?? id), [tree, node, id]);
+  return { ...read, tree, path };
+}
+
+/** The delegation as it stands now. */
+export function useDelegation(full: DelegationDetail): Delegation {
+  const id = full.delegation.delegation_id;
+  const live = useData((state) => state.delegations.get(id));
+  return useMemo(() => live ?? ofHistory(full.delegation), [live, full]);
+}

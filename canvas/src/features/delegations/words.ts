@@ -1,0 +1,70 @@
+/** How a delegation stands, in words for people. Pure. */
+
+import { waitingFor } from "../../core/state/delivery";
+import { lastSign, type BubbleState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
+import type { Workspace } from "../../core/state/model";
+import type { DelegationTimelineEntry } from "../../core/wire";
+import { duration } from "../../core/text/time";
+import { plural } from "../../core/text/words";
+
+interface About {
+  delegation: Pick<Delegation, "phase" | "lifeAt" | "error" | "attempt">;
+  target: Workspace | undefined;
+  /** How many wait before it; null if it does not wait. */
+  ahead: number | null;
+  now: number;
+}
+
+/** What is to be said beside the word; null if nothing is. */
+export function workDetail(state: BubbleState, { delegation, target, ahead, now }: About): string | null {
+  const { phase, error, attempt } = delegation;
+  if (phase === "retrying") return `it is tried once more${error === null ? "" : `: ${error}`}`;
+  switch (state) {
+    case "queued": {
+      const before = ahead !== null && ahead > 0 ? `${plural(ahead, "other", "others")} before it` : null;
+      const waits = target === undefined ? null : waitingFor(target, now);
+      return [before, waits].filter((each) => each !== null).join(", ") || null;
+    }
+    case "stuck":
+      return `no sign of life for ${duration(lastSign(delegation, target), now)}`;
+    case "unknown":
+      return "it may be done or not";
+    case "working":
+      return attempt > 1 ? `in attempt ${attempt}` : null;
+    default:
+      return null;
+  }
+}
+
+/** What the working agent said of how far it is, in one line; empty if it said nothing. */
+export function progressWords({ step, tools, eta, percent }: Progress): string {
+  const parts = [step, tools.length > 0 ? `with ${tools.join(", ")}` : "", percent === null ? "" : `${Math.round(percent)} %`, eta];
+  return parts.filter((each) => each !== "").join(" · ");
+}
+
+/** Why something failed, where the server gave no words. */
+export function failedWords({ error, reason }: Pick<Delegation, "error" | "reason">): string {
+  return error || reason || "It failed, and nothing says why.";
+}
+
+/** What came of an attempt to cancel it. */
+export function cancelWords(status: DelegationStatus): string {
+  switch (status) {
+    case "cancelled":
+      return "Cancelled";
+    case "completed":
+      return "Not cancelled: it was answered before";
+    case "failed":
+      return "Not cancelled: it failed before";
+    default:
+      return "It is not cancelled yet";
+  }
+}
+
+/** What happened, without what only led from one state to the next in the same moment. */
+export function factsTold(facts: readonly DelegationTimelineEntry[]): readonly DelegationTimelineEntry[] {
+  return facts.filter((each, at) => {
+    const before = facts[at - 1];
+    return before === undefined || each.fact !== before.fact || each.at !== before.at || each.detail !== before.detail;
+  });
+}

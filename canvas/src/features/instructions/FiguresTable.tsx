@@ -1,0 +1,62 @@
+/** How the versions of a template do: messages told with each, what became of them, what they cost. */
+
+import { plural } from "../../core/text/words";
+import type { Calls } from "./calls";
+import { rateWords, type Figures, type Trial } from "./figures";
+import css from "./Instructions.module.css";
+import { useAsked } from "../../core/api/useRequest";
+
+export function FiguresTable({ calls, templateId, turn }: { calls: Calls; templateId: string; turn: string }) {
+  const { value, problem } = useAsked(() => calls.figures(templateId), turn);
+  if (value === null) return problem === null ? <p className={css.hint}>Reading the figures…</p> : <p role="alert">{problem}</p>;
+  if (value.versions.length === 0) return <p className={css.hint}>No message has been told with it yet.</p>;
+  return (
+    <>
+      {value.trial !== null && <TrialWords trial={value.trial} />}
+      <div className={css.table} tabIndex={0} role="region" aria-label={`Figures of ${templateId}`}>
+        <Table figures={value} />
+      </div>
+      <p className={css.hint}>Of those that came to an end, “answered” is how many were answered or declined through Molecule.</p>
+    </>
+  );
+}
+
+function Table({ figures }: { figures: Figures }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          {["Version", "Messages", "Answered", "Declined", "Elsewhere", "Overdue", "Open", "Rate", "Tokens"].map((name) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {figures.versions.map((each) => (
+          <tr key={each.version}>
+            <th scope="row">{each.version}</th>
+            {[each.deliveries, each.answered, each.declined, each.outside, each.overdue, each.open].map((count, at) => (
+              <td key={at}>{count.toLocaleString("en-GB")}</td>
+            ))}
+            <td>{rateWords(each.rate)}</td>
+            <td>{each.deliveries === 0 ? "–" : plural(Math.round(each.tokens / each.deliveries), "token")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function TrialWords({ trial: { percent, base, canary, chance, needs } }: { trial: Trial }) {
+  return (
+    <p>
+      Version {canary.version} is tried on {percent} % of the messages: {rateWords(canary.rate)} of {plural(canary.good + canary.missed, "outcome")} were answered, against{" "}
+      {rateWords(base.rate)} of {plural(base.good + base.missed, "outcome")} with version {base.version}.{" "}
+      {needs === null || chance === null
+        ? "It is too early to judge it."
+        : `A version that is as good would look so bad with a chance of ${rateWords(chance)}; at ${rateWords(needs)} the trial is ended by itself.`}
+    </p>
+  );
+}

@@ -1,0 +1,105 @@
+/** Instructions: what agents are told with their messages. Templates on one side, the one that is open on the other. Loaded
+ * when it is first opened. */
+
+import { useMemo, useState } from "react";
+import { useApp, useCalmData, useDesk } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { Link } from "../../ui/Link";
+import { Notice } from "../../ui/Notice";
+import { NARROW, useMedia } from "../../ui/useMedia";
+import { useStored } from "../../core/store/store";
+import { Calls } from "./calls";
+import { useForgetGone } from "./drafts";
+import { sumWords } from "./figures";
+import css from "./Instructions.module.css";
+import { rowWords, type Row } from "./model";
+import { NewTemplate } from "./NewTemplate";
+import { TemplateView } from "./TemplateView";
+import { useAsked } from "../../core/api/useRequest";
+
+export default function InstructionsView({ templateId }: { templateId: string | null }) {
+  const desk = useDesk();
+  const { router } = useApp();
+  const narrow = useMedia(NARROW);
+  const changes = `${useStored(desk.templateChanges)} ${useAssigned()}`;
+  const calls = useMemo(() => new Calls(desk.api, desk.session.org.id), [desk]);
+  const { value: rows, problem, reread } = useAsked(() => calls.templates(), changes);
+  useForgetGone(rows);
+  const [making, setMaking] = useState(false);
+  if (rows === null) {
+    if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
+    return (
+      <Notice icon="warning" title="The instructions could not be read" actions={<Button onClick={() => void reread()}>Try again</Button>}>
+        {problem}
+      </Notice>
+    );
+  }
+  const open = rows.find((each) => each.id === templateId) ?? null;
+  return (
+    <div className={css.page}>
+      {!(narrow && templateId !== null) && (
+        <section className={css.side} aria-label="Templates">
+          <h2>Instructions</h2>
+          <p className={css.hint}>What agents are told with each message: where their answer goes.</p>
+          <ul className={css.rows}>
+            {rows.map((row) => (
+              <li key={row.id}>
+                <Entry calls={calls} row={row} turn={changes} current={row.id === templateId} />
+              </li>
+            ))}
+          </ul>
+          <div>
+            <Button icon="plus" onClick={() => setMaking(true)}>
+              New template
+            </Button>
+          </div>
+        </section>
+      )}
+      {making && (
+        <NewTemplate
+          calls={calls}
+          rows={rows}
+          onClose={() => setMaking(false)}
+          onMade={async (id) => {
+            setMaking(false);
+            await reread();
+            router.go({ view: "instructions", templateId: id });
+          }}
+        />
+      )}
+      {open !== null ? (
+        <TemplateView key={open.id} calls={calls} row={open} turn={changes} narrow={narrow} onChanged={reread} />
+      ) : templateId !== null ? (
+        <Notice icon="search" title="There is no such template" actions={<Button onClick={() => router.go({ view: "instructions", templateId: null })}>Show all templates</Button>}>
+          It was removed, or the link is of another organisation.
+        </Notice>
+      ) : (
+        !narrow && (
+          <Notice icon="book" title="No template is open">
+            Choose one on the left to read or change it.
+          </Notice>
+        )
+      )}
+    </div>
+  );
+}
+
+/** Who has chosen which template, as one text: how many are told with each is counted anew when it changes. */
+function useAssigned(): string {
+  const workspaces = useCalmData((state) => state.workspaces);
+  return useMemo(() => {
+    const chosen = [...workspaces.values()].filter((each) => each.instruction_template_id !== null);
+    return chosen.map((each) => `${each.id} ${each.instruction_template_id}`).join();
+  }, [workspaces]);
+}
+
+function Entry({ calls, row, turn, current }: { calls: Calls; row: Row; turn: string; current: boolean }) {
+  const { value } = useAsked(() => calls.figures(row.id), turn);
+  return (
+    <Link className={css.entry} to={{ view: "instructions", templateId: row.id }} aria-current={current ? "page" : undefined}>
+      <span className={css.entryName}>{row.id}</span>
+      <span className={css.entryFacts}>{rowWords(row)}</span>
+      <span className={css.entryFacts}>{value === null ? "\u00a0" : sumWords(value)}</span>
+    </Link>
+  );
+}

@@ -1,0 +1,137 @@
+/** What an agent would read: the server's own rendering of the text as it stands in the editor, letter for letter. */
+
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useData, useDesk } from "../../core/app";
+import { Refusal, wordsOf } from "../../core/api/api";
+import { members } from "../../core/state/json";
+import { plural } from "../../core/text/words";
+import { Calls } from "./calls";
+import css from "./Instructions.module.css";
+import { FORMS, KINDS, markOf, type Mark, type Parts, type Preview } from "./model";
+
+/** So many milliseconds after the last key the server is asked. */
+const PAUSE_MS = 300;
+
+interface Props {
+  templateId: string;
+  runtime: string;
+  parts: Parts;
+  /** What is wrong with the text, or unusual in it, whenever the server was asked. */
+  onMarks: (marks: readonly Mark[]) => void;
+}
+
+export function PreviewPanel({ templateId, runtime, parts, onMarks }: Props) {
+  const workspaces = useData((state) => state.workspaces);
+  const agents = useMemo(() => [...workspaces.values()].sort((one, other) => one.name.localeCompare(other.name)), [workspaces]);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const workspaceId = chosen ?? (agents.find((each) => each.runtime === runtime) ?? agents[0])?.id ?? null;
+  const [kind, setKind] = useState<string>("canvas_user");
+  const [form, setForm] = useState<string>("full");
+  const { preview, problem, asking } = usePreview({ workspaceId, kind, form, templateId, parts }, onMarks);
+  return (
+    <section className={css.preview} aria-label="Preview">
+      <h3>What an agent reads</h3>
+      {workspaceId === null ? (
+        <p className={css.hint}>There is no agent yet to whom this could be said.</p>
+      ) : (
+        <>
+          <div className={css.choices}>
+            <Select label="Agent" value={workspaceId} onChange={setChosen}>
+              {agents.map(({ id, name }) => (
+                <option key={id} value={id}>
+                  {name}
+                </option>
+              ))}
+            </Select>
+            <Select label="Kind of message" value={kind} onChange={setKind}>
+              {KINDS.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </Select>
+            <Select label="Form" value={form} onChange={setForm}>
+              {FORMS.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </Select>
+          </div>
+          {preview !== null && (
+            <>
+              <pre className={`${css.rendered} ${problem === null ? "" : css.stale}`} tabIndex={0} role="region" aria-label="Rendered instructions" aria-busy={asking}>
+                {preview.text}
+              </pre>
+              <p className={css.hint}>
+                {preview.tokens !== null && <strong>{plural(preview.tokens, "token")}</strong>}
+                {preview.replyVia && `, answers go through ${preview.replyVia}`}
+              </p>
+            </>
+          )}
+          <p role="status" className={problem === null ? "visually-hidden" : css.problem}>
+            {problem === null ? (preview === null ? "" : `${plural(preview.tokens ?? 0, "token")} in ${form} form`) : `${problem}${preview === null ? "" : " This is the last text that was right."}`}
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Select({ label, value, onChange, children }: { label: string; value: string; onChange: (value: string) => void; children: ReactNode }) {
+  return (
+    <label className={css.select}>
+      <span>{label}</span>
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        {children}
+      </select>
+    </label>
+  );
+}
+
+interface Wish {
+  workspaceId: string | null;
+  kind: string;
+  form: string;
+  templateId: string;
+  parts: Parts;
+}
+
+/** Asks the server when nothing has changed for a moment. Of several answers the one to the last question counts. */
+function usePreview({ workspaceId, kind, form, templateId, parts }: Wish, onMarks: Props["onMarks"]): { preview: Preview | null; problem: string | null; asking: boolean } {
+  const { api, session } = useDesk();
+  const [shown, setShown] = useState<{ preview: Preview | null; problem: string | null }>({ preview: null, problem: null });
+  const [asking, setAsking] = useState(false);
+  const turn = useRef(0);
+  const told = useRef(onMarks);
+  told.current = onMarks;
+  useEffect(() => {
+    if (workspaceId === null) return;
+    turn.current += 1;
+    const own = turn.current;
+    setAsking(true);
+    const timer = setTimeout(
+      () => {
+        new Calls(api, session.org.id).preview({ workspaceId, kind, form, templateId, parts }).then(
+          ({ preview, warnings }) => {
+            if (own !== turn.current) return;
+            setShown({ preview, problem: null });
+            setAsking(false);
+            told.current(warnings);
+          },
+          (error: unknown) => {
+            if (own !== turn.current) return;
+            setShown((before) => ({ ...before, problem: wordsOf(error) }));
+            setAsking(false);
+            told.current(marksOf(error));
+          },
+        );
+      },
+      own === 1 ? 0 : PAUSE_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [api, session, workspaceId, kind, form, templateId, parts]);
+  return { ...shown, asking };
+}
+
+/** What a refusal says about the text; nothing if it is about something else. */
+export function marksOf(error: unknown): Mark[] {
+  if (!(error instanceof Refusal) || error.status !== 422 || members(error.answer) === null) return [];
+  return [markOf(error.answer, error.message)];
+}

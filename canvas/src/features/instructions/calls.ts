@@ -1,0 +1,96 @@
+/** What the page asks of the server about instructions. */
+
+import type { Api } from "../../core/api/api";
+import { list } from "../../core/state/json";
+import {
+  bodyOf, previewOf, rowOf, templateOf, versionOf, warningsOf,
+  type Mark, type Parts, type Preview, type Row, type Template, type Version,
+} from "./model";
+import { figuresOf, type Figures } from "./figures";
+
+export interface PreviewWish {
+  workspaceId: string;
+  kind: string;
+  form: string;
+  templateId: string;
+  parts: Parts;
+}
+
+/** The server's answer has another shape than this page knows. */
+class Strange extends Error {
+  constructor() {
+    super("The server answered in a way that this page does not know. Load it again.");
+  }
+}
+
+export class Calls {
+  private readonly api: Api;
+  private readonly root: string;
+
+  constructor(api: Api, orgId: string) {
+    this.api = api;
+    this.root = `/orgs/${encodeURIComponent(orgId)}/instruction-templates`;
+  }
+
+  async templates(): Promise<readonly Row[]> {
+    return list(await this.api.ask("GET", this.root)).map(rowOf).filter((each) => each !== null);
+  }
+
+  async template(id: string): Promise<Template> {
+    return known(templateOf(await this.api.ask("GET", this.at(id))));
+  }
+
+  async versions(id: string): Promise<readonly Version[]> {
+    return list(await this.api.ask("GET", `${this.at(id)}/versions`)).map(versionOf).filter((each) => each !== null);
+  }
+
+  async figures(id: string): Promise<Figures> {
+    return figuresOf(await this.api.ask("GET", `${this.at(id)}/figures`));
+  }
+
+  make(wanted: { id: string; runtime: string; extends: string; parts: Parts }): Promise<unknown> {
+    const { parts, ...rest } = wanted;
+    return this.api.ask("POST", this.root, { ...rest, parts: bodyOf(parts) });
+  }
+
+  /** Saves a new version; where it is not put in force, it can be tried on a share of the messages. */
+  save(id: string, parts: Parts, note: string, inForce: boolean): Promise<unknown> {
+    const body = { parts: bodyOf(parts), in_force: inForce, ...(note === "" ? {} : { note }) };
+    return this.api.ask("PUT", this.at(id), body);
+  }
+
+  /** Takes the organisation's own versions away. */
+  remove(id: string): Promise<unknown> {
+    return this.api.ask("DELETE", this.at(id), {});
+  }
+
+  restore(id: string, version: number): Promise<unknown> {
+    return this.api.ask("POST", `${this.at(id)}/restore`, { version });
+  }
+
+  /** Tries a version on a share of the messages; 0 ends the trial, 100 puts it in force. */
+  share(id: string, version: number, percent: number): Promise<unknown> {
+    return this.api.ask("POST", `${this.at(id)}/canary`, { version, percent });
+  }
+
+  /** Chooses what the agent of a workspace is told with; null: what its runtime is. */
+  assign(workspaceId: string, templateId: string | null): Promise<unknown> {
+    const path = `/cp/admin/workspace/${encodeURIComponent(workspaceId)}/instruction-template`;
+    return templateId === null ? this.api.ask("DELETE", path, {}) : this.api.ask("POST", path, { template_id: templateId });
+  }
+
+  async preview({ workspaceId, kind, form, templateId, parts }: PreviewWish): Promise<{ preview: Preview; warnings: readonly Mark[] }> {
+    const wish = { workspace_id: workspaceId, kind, form, template_id: templateId, parts: bodyOf(parts) };
+    const answer = await this.api.ask("POST", `${this.root}/preview`, wish);
+    return { preview: previewOf(answer), warnings: warningsOf(answer) };
+  }
+
+  private at(id: string): string {
+    return `${this.root}/${encodeURIComponent(id)}`;
+  }
+}
+
+function known<T>(value: T | null): T {
+  if (value === null) throw new Strange();
+  return value;
+}

@@ -1,0 +1,34 @@
+/** What a person has changed in templates and not saved. */
+
+import { useEffect } from "react";
+import { useApp, useDesk } from "../../core/app";
+import { useSelected } from "../../core/store/store";
+import { ownerKey } from "../../core/store/unsaved";
+import { sameParts, type Parts, type Template } from "./model";
+
+export function useDraft(template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
+  const { unsaved } = useApp();
+  const key = ownerKey(useDesk().session) + template.id;
+  const draft = useSelected(unsaved.all, (drafts) => drafts.get(key));
+  const drop = (): void => unsaved.drop(key);
+  const change = (parts: Parts): void => (sameParts(parts, template.parts) ? drop() : unsaved.put(key, { parts, from: draft?.from ?? template.version }));
+  return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
+}
+
+/** Forgets what was changed in a template that is removed: there is nothing left to save it to. */
+export function useForget(): (templateId: string) => void {
+  const { unsaved } = useApp();
+  const own = ownerKey(useDesk().session);
+  return (templateId) => unsaved.drop(own + templateId);
+}
+
+/** The same for all that are not in the list any more, whoever removed them; null: it was not read yet. */
+export function useForgetGone(there: readonly { id: string }[] | null): void {
+  const { unsaved } = useApp();
+  const own = ownerKey(useDesk().session);
+  useEffect(() => {
+    if (there === null) return;
+    const keys = new Set(there.map(({ id }) => own + id));
+    unsaved.retain((key) => !key.startsWith(own) || keys.has(key));
+  }, [unsaved, own, there]);
+}

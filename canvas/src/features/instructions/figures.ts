@@ -1,0 +1,84 @@
+/** How the versions of a template do, as the server counts it. Pure. */
+
+import { list, members, number, text } from "../../core/state/json";
+
+export interface VersionFigures {
+  version: number;
+  deliveries: number;
+  answered: number;
+  declined: number;
+  outside: number;
+  overdue: number;
+  open: number;
+  /** Of those that had an outcome, how many were answered or declined; null: none had one. */
+  rate: number | null;
+  tokens: number;
+}
+
+interface Share {
+  version: number;
+  good: number;
+  missed: number;
+  rate: number | null;
+}
+
+export interface Trial {
+  since: string;
+  percent: number;
+  base: Share;
+  canary: Share;
+  /** How likely a version that is as good would look as bad, from 0 to 1. */
+  chance: number | null;
+  /** At this chance, or below, it is ended; null: not at this moment, whatever happened. */
+  needs: number | null;
+}
+
+export interface Figures {
+  versions: readonly VersionFigures[];
+  trial: Trial | null;
+}
+
+export function figuresOf(value: unknown): Figures {
+  return { versions: list(value, "versions").map(versionFigures), trial: trialOf(members(value)?.["trial"]) };
+}
+
+function versionFigures(row: unknown): VersionFigures {
+  const count = (name: string): number => number(row, name) ?? 0;
+  return {
+    version: count("version"),
+    deliveries: count("deliveries"),
+    answered: count("answered"),
+    declined: count("declined"),
+    outside: count("answered_outside"),
+    overdue: count("overdue"),
+    open: count("open"),
+    rate: number(row, "rate"),
+    tokens: count("tokens"),
+  };
+}
+
+function trialOf(value: unknown): Trial | null {
+  const [since, percent] = [text(value, "since"), number(value, "percent")];
+  if (since === null || percent === null) return null;
+  const share = (name: string): Share => {
+    const row = members(value)?.[name];
+    return { version: number(row, "version") ?? 0, good: number(row, "good") ?? 0, missed: number(row, "missed") ?? 0, rate: number(row, "rate") };
+  };
+  return { since, percent, base: share("base"), canary: share("canary"), chance: number(value, "chance"), needs: number(value, "needs") };
+}
+
+export function rateWords(rate: number | null): string {
+  return rate === null ? "–" : `${(rate * 100).toFixed(rate === 1 || rate === 0 ? 0 : 1)} %`;
+}
+
+/** The figures of all versions together, in a few words. */
+export function sumWords({ versions }: Figures): string {
+  const sum = (of: (each: VersionFigures) => number): number => versions.reduce((total, each) => total + of(each), 0);
+  const deliveries = sum((each) => each.deliveries);
+  if (deliveries === 0) return "No message yet";
+  const good = sum((each) => each.answered + each.declined);
+  const missed = sum((each) => each.outside + each.overdue);
+  const rate = good + missed === 0 ? null : good / (good + missed);
+  const many = `${deliveries.toLocaleString("en-GB")} ${deliveries === 1 ? "message" : "messages"}`;
+  return rate === null ? many : `${many}, ${rateWords(rate)} answered`;
+}

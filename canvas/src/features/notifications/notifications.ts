@@ -1,0 +1,119 @@
+/** Tells a person who does not look that something waits for them: only if they wished it, only while the page is hidden, only
+ * from one of several tabs. What waited before the page was opened is no news; what came while it was cut off is. */
+
+import { approvalLists, type Approval, type Approvals } from "../../core/state/approvals";
+import { plainly } from "../../core/text/invisible";
+import { preview } from "../../core/text/words";
+
+const LOCK = "molecule.notify";
+/** More of them become one notification. */
+const MOST = 3;
+const NOTE_SECONDS = 0.18;
+/** Two notes upwards: nothing else of the page sounds so. */
+const NOTES = [660, 880] as const;
+
+export interface Wishes {
+  notify: boolean;
+  sound: boolean;
+}
+
+interface NotifyingParts {
+  wishes: () => Wishes;
+  open: (approval: Approval | null) => void;
+  /** The browser shows none, though it lets the page ask. */
+  onUnable: () => void;
+}
+
+export class Notifying {
+  private readonly parts: NotifyingParts;
+  private last: Approvals | null = null;
+  private known: ReadonlySet<string> | null = null;
+  private mine = false;
+  private letGo: () => void = () => undefined;
+  private readonly giveUp = new AbortController();
+
+  constructor(parts: NotifyingParts) {
+    this.parts = parts;
+  }
+
+  /** The tab that holds the lock tells; when it is closed, the next one does. */
+  start(): void {
+    if (typeof navigator.locks === "undefined") return;
+    const held = new Promise<void>((done) => (this.letGo = done));
+    navigator.locks
+      .request(LOCK, { signal: this.giveUp.signal }, () => {
+        this.mine = true;
+        return held;
+      })
+      .catch(() => undefined); // the page went on before its turn came
+  }
+
+  stop(): void {
+    this.mine = false;
+    this.giveUp.abort();
+    this.letGo();
+  }
+
+  /** What waits now: whatever is new of it is told. */
+  take(approvals: Approvals): void {
+    if (approvals === this.last) return;
+    this.last = approvals;
+    const { waiting } = approvalLists(approvals);
+    const known = this.known;
+    this.known = new Set(waiting.map(({ id }) => id));
+    if (known === null) return;
+    const fresh = waiting.filter(({ id }) => !known.has(id));
+    if (fresh.length > 0 && this.mine && document.visibilityState === "hidden") this.tell(fresh);
+  }
+
+  private tell(fresh: readonly Approval[]): void {
+    const { notify, sound } = this.parts.wishes();
+    if (sound) play();
+    if (!notify || !mayNotify()) return;
+    try {
+      this.showAll(fresh);
+    } catch {
+      // Chrome on Android has the class and throws at the first one: there only a service worker may show any.
+      this.parts.onUnable();
+    }
+  }
+
+  private showAll(fresh: readonly Approval[]): void {
+    // Many at once would cover the screen.
+    if (fresh.length > MOST) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MOST).map(({ action }) => preview(plainly(action))).join("\n"), null);
+    for (const each of fresh) this.show(`${plainly(each.requesterName)} waits for you`, preview(plainly(each.action)), each);
+  }
+
+  private show(title: string, body: string, approval: Approval | null): void {
+    const note = new Notification(title, { body, tag: approval?.id ?? LOCK });
+    note.onclick = () => {
+      window.focus();
+      note.close();
+      this.parts.open(approval);
+    };
+  }
+}
+
+export function mayNotify(): boolean {
+  return typeof Notification !== "undefined" && Notification.permission === "granted";
+}
+
+/** Asks the browser, which asks the person; whether it may. */
+export async function askToNotify(): Promise<boolean> {
+  if (typeof Notification === "undefined" || typeof navigator.locks === "undefined") return false;
+  return mayNotify() || (await Notification.requestPermission()) === "granted";
+}
+
+function play(): void {
+  if (typeof AudioContext === "undefined") return;
+  const context = new AudioContext();
+  NOTES.forEach((pitch, at) => {
+    const [tone, loudness] = [context.createOscillator(), context.createGain()];
+    tone.frequency.value = pitch;
+    loudness.gain.value = 0.08;
+    tone.connect(loudness).connect(context.destination);
+    tone.start(context.currentTime + at * NOTE_SECONDS);
+    tone.stop(context.currentTime + (at + 1) * NOTE_SECONDS);
+    if (at === NOTES.length - 1) tone.onended = () => void context.close();
+  });
+}

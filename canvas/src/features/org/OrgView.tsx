@@ -1,0 +1,90 @@
+/** The organisation: outline and scene side by side, and the agent that was opened. On phones the outline is the view. */
+
+import { useCallback, useEffect, useRef } from "react";
+import { useApp } from "../../core/app";
+import { later } from "../../ui/lazyPart";
+import { NARROW, useMedia } from "../../ui/useMedia";
+import type { Place } from "../../core/router";
+import { Scene } from "../../map/OrgMap";
+import { ancestorsOf } from "../../core/state/tree";
+import { Inspector } from "./Inspector";
+import css from "./OrgView.module.css";
+import { Outline } from "./Outline";
+import { useOrg, type Org } from "./useOrg";
+
+const FirstRun = later(() => import("../connect/FirstRun").then((found) => found.FirstRun));
+
+type OrgPlace = Extract<Place, { view: "org" }>;
+
+export function OrgView({ place }: { place: OrgPlace }) {
+  const { router } = useApp();
+  const narrow = useMedia(NARROW);
+  const org = useOrg(place.filter);
+  useUnfolded(org, place.focus);
+  const opener = useRef<Element | null>(null);
+
+  const latest = useRef(place);
+  latest.current = place;
+  const select = useCallback(
+    (id: string | null) => {
+      const now = latest.current;
+      router.go({ ...now, focus: id, panel: id === null ? null : now.panel }, { replace: true });
+    },
+    [router],
+  );
+  const open = useCallback(
+    (id: string) => {
+      opener.current = document.activeElement;
+      router.go({ ...latest.current, focus: id, panel: latest.current.panel ?? "chat" });
+    },
+    [router],
+  );
+  const close = useCallback(() => {
+    router.go({ ...latest.current, panel: null });
+    const back = opener.current;
+    if (back instanceof HTMLElement && back.isConnected) back.focus();
+    else document.querySelector<HTMLElement>("[role=treeitem][tabindex='0']")?.focus();
+  }, [router]);
+
+  if (org.seats.size === 0) return <FirstRun />;
+  const panel = place.panel !== null && place.focus !== null;
+  return (
+    <div className={`${css.org} ${panel ? css.open : ""}`}>
+      {!(narrow && panel) && (
+        <Outline
+          org={org}
+          selected={place.focus}
+          filter={place.filter}
+          onFilter={(filter) => router.go({ ...place, filter }, { replace: true })}
+          onSelect={select}
+          onOpen={open}
+        />
+      )}
+      {!narrow && (
+        <div className={css.scene}>
+          <Scene org={org} selected={place.focus} onSelect={select} onOpen={open} />
+        </div>
+      )}
+      {place.panel !== null && place.focus !== null && (
+        <Inspector
+          key={place.focus}
+          workspaceId={place.focus}
+          tab={place.panel}
+          onTab={(tab) => router.go({ ...place, panel: tab }, { replace: true })}
+          onClose={close}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Who is selected is to be seen: the teams around it are unfolded, once. */
+function useUnfolded(org: Org, focus: string | null): void {
+  const latest = useRef(org);
+  latest.current = org;
+  useEffect(() => {
+    const { tree, folded, fold } = latest.current;
+    if (focus === null) return;
+    for (const above of ancestorsOf(tree, focus)) if (folded.has(above)) fold(above, false);
+  }, [focus]);
+}

@@ -1,0 +1,63 @@
+/** Asks before seats are removed: says who goes, and wants the name typed where others go with it. */
+
+import { useId, useState, type FormEvent } from "react";
+import { useData, useDesk } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { Dialog } from "../../ui/Dialog";
+import type { Workspace } from "../../core/state/model";
+import { allBelow } from "../../core/state/moveRules";
+import { plural } from "../../core/text/words";
+import css from "./AgentActions.module.css";
+import { DeedProblem, useDeed } from "../../ui/useAction";
+import { treeOf } from "./useOrg";
+
+interface Props {
+  workspace: Workspace;
+  /** The seat itself too; otherwise only all below it. */
+  whole: boolean;
+  onClose: () => void;
+}
+
+export function RemoveDialog({ workspace, whole, onClose }: Props) {
+  const { api } = useDesk();
+  const seats = useData((state) => state.seats);
+  const [typed, setTyped] = useState("");
+  const deed = useDeed();
+  const field = useId();
+  const below = allBelow(treeOf(seats), workspace.id);
+  const going = whole ? [workspace.id, ...below] : below;
+  const sure = below.length === 0 || typed.trim() === workspace.name.trim();
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (sure) deed.run(() => (whole ? api.removeSeat(workspace.id, workspace.name) : api.collapse(workspace.id)), "Removed", onClose);
+  };
+  return (
+    <Dialog label={whole ? `Remove ${workspace.name}?` : `Remove the team of ${workspace.name}?`} onClose={onClose}>
+      <form className={css.dialog} onSubmit={submit}>
+        <p>{plural(going.length, "seat goes", "seats go")}, and cannot be brought back. What was said stays in the log.</p>
+        <ul className={css.going} aria-label="What goes" tabIndex={0}>
+          {going.map((id) => (
+            <li key={id}>
+              <bdi>{seats.get(id)?.name ?? workspace.name}</bdi>
+            </li>
+          ))}
+        </ul>
+        {below.length > 0 && (
+          <div className={css.field}>
+            <label htmlFor={field}>
+              Type <strong>{workspace.name}</strong> to go on
+            </label>
+            <input id={field} value={typed} autoComplete="off" spellCheck={false} onChange={(event) => setTyped(event.target.value)} />
+          </div>
+        )}
+        <DeedProblem deed={deed} className={css.problem} />
+        <div className={css.buttons}>
+          <Button kind="primary" type="submit" disabled={!sure || deed.busy}>
+            Remove {plural(going.length, "seat")}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,173 @@
+/** Who belongs to the organisation and who is invited; an owner changes it here. */
+
+import { useEffect, useId, useState, type FormEvent } from "react";
+import { useData, useDesk } from "../../core/app";
+import { wordsOf, type Person } from "../../core/api/api";
+import { Button } from "../../ui/Button";
+import { Command } from "../../ui/ShellCommand";
+import { useStored } from "../../core/store/store";
+import css from "../settings/SettingsView.module.css";
+import { DeedProblem, useDeed } from "../../ui/useAction";
+
+const ROLES = ["viewer", "operator", "owner"] as const;
+
+interface Lists {
+  people: readonly Person[];
+  invited: readonly Person[];
+}
+
+export function People() {
+  const { lists, problem, reread } = useLists();
+  const { session } = useDesk();
+  const owner = session.user.role === "owner";
+  if (lists === null) return problem === null ? null : <p role="alert">{problem}</p>;
+  return (
+    <section className={css.group} aria-labelledby="settings-people">
+      <h3 id="settings-people">People</h3>
+      <ul className={css.people} aria-label="People of the organisation">
+        {lists.people.map((person) => (
+          <Member key={person.id} person={person} owner={owner} onChanged={reread} />
+        ))}
+      </ul>
+      {owner && lists.invited.length > 0 && (
+        <>
+          <h4>Invited</h4>
+          <ul className={css.people} aria-label="Invited">
+            {lists.invited.map((person) => (
+              <Invited key={person.id} person={person} onChanged={reread} />
+            ))}
+          </ul>
+        </>
+      )}
+      {owner ? <Invite onMade={reread} /> : <p className={css.hint}>An owner of the organisation invites people and gives roles.</p>}
+    </section>
+  );
+}
+
+/** Both lists, read again when the organisation says that they changed. */
+function useLists(): { lists: Lists | null; problem: string | null; reread: () => Promise<void> } {
+  const desk = useDesk();
+  const changes = useStored(desk.peopleChanges);
+  const [lists, setLists] = useState<Lists | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const { api, session } = desk;
+  const reread = async (): Promise<void> => {
+    try {
+      const [people, invited] = await Promise.all([
+        api.people(session.org.id),
+        session.user.role === "owner" ? api.invitations(session.org.id) : [],
+      ]);
+      setLists({ people, invited });
+    } catch (error) {
+      setProblem(wordsOf(error));
+    }
+  };
+  useEffect(() => void reread(), [changes]);
+  return { lists, problem, reread };
+}
+
+function Member({ person, owner, onChanged }: { person: Person; owner: boolean; onChanged: () => Promise<void> }) {
+  const { api, session } = useDesk();
+  const [sure, setSure] = useState(false);
+  const deed = useDeed();
+  const self = person.id === session.user.id;
+  const change = (role: string): void => deed.run(() => api.changePerson(session.org.id, person.id, role), "Changed", onChanged);
+  return (
+    <li className={css.person}>
+      <span className={css.who}>
+        <bdi>{person.name}</bdi>
+        {self && <span className={css.hint}> (you)</span>}
+      </span>
+      {owner ? (
+        <>
+          <RoleSelect label={`Role of ${person.name}`} value={person.role} disabled={deed.busy} onChange={change} />
+          {sure ? (
+            <>
+              <Button kind="primary" disabled={deed.busy} onClick={() => deed.run(() => api.removePerson(session.org.id, person.id), "Removed", onChanged)}>
+                Remove {person.name} for good
+              </Button>
+              <Button onClick={() => setSure(false)}>Keep</Button>
+            </>
+          ) : (
+            <Button onClick={() => setSure(true)}>Remove…</Button>
+          )}
+        </>
+      ) : (
+        <span className={css.hint}>{person.role}</span>
+      )}
+      <DeedProblem deed={deed} className={css.problem} />
+    </li>
+  );
+}
+
+function RoleSelect({ label, value, disabled = false, onChange }: { label: string; value: string; disabled?: boolean; onChange: (role: string) => void }) {
+  return (
+    <select aria-label={label} value={value} disabled={disabled} onChange={(event) => onChange(event.target.value)}>
+      {ROLES.map((role) => (
+        <option key={role} value={role}>
+          {role}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Invited({ person, onChanged }: { person: Person; onChanged: () => Promise<void> }) {
+  const { api, session } = useDesk();
+  const deed = useDeed();
+  return (
+    <li className={css.person}>
+      <span className={css.who}>
+        <bdi>{person.name}</bdi>
+        <span className={css.hint}> as {person.role}</span>
+      </span>
+      <Button disabled={deed.busy} onClick={() => deed.run(() => api.withdraw(session.org.id, person.id), "Withdrawn", onChanged)}>
+        Withdraw
+      </Button>
+      <DeedProblem deed={deed} className={css.problem} />
+    </li>
+  );
+}
+
+function Invite({ onMade }: { onMade: () => Promise<void> }) {
+  const { api, session } = useDesk();
+  const longest = useData((state) => state.limits.name_length);
+  const [name, setName] = useState("");
+  const [role, setRole] = useState("operator");
+  const [link, setLink] = useState<{ name: string; url: string } | null>(null);
+  const deed = useDeed();
+  const field = useId();
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const invited = name.trim();
+    if (invited === "") return;
+    deed.run(
+      async () => setLink({ name: invited, url: await api.invite(session.org.id, invited, role) }),
+      "Invited",
+      () => {
+        setName("");
+        return onMade();
+      },
+    );
+  };
+  return (
+    <>
+      <form className={css.invite} onSubmit={submit}>
+        <label htmlFor={field}>Invite somebody</label>
+        <input id={field} value={name} maxLength={longest} autoComplete="off" placeholder="Their name" onChange={(event) => setName(event.target.value)} />
+        <RoleSelect label="Role of the invited person" value={role} onChange={setRole} />
+        <Button type="submit" disabled={deed.busy || name.trim() === ""}>
+          Make the link
+        </Button>
+      </form>
+      <DeedProblem deed={deed} className={css.problem} />
+      {link !== null && (
+        <div role="group" aria-label={`Link for ${link.name}`}>
+          <p className={css.hint}>This link lets {link.name} in, once. It is shown only now.</p>
+          <Command label={`Link for ${link.name}`} text={link.url} />
+          <Button onClick={() => setLink(null)}>I have it, hide it</Button>
+        </div>
+      )}
+    </>
+  );
+}

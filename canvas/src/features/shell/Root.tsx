@@ -1,0 +1,58 @@
+/** Shows the door: logged in, logged out, or neither known yet. */
+
+import { AppContext, DeskContext, type App } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { Notice } from "../../ui/Notice";
+import { useStored } from "../../core/store/store";
+import { Login } from "./Login";
+import css from "./Root.module.css";
+import { Shell } from "./Shell";
+
+export function Root({ app }: { app: App }) {
+  return (
+    <AppContext value={app}>
+      <Inside app={app} />
+    </AppContext>
+  );
+}
+
+function Inside({ app }: { app: App }) {
+  const door = useStored(app.door);
+  switch (door.kind) {
+    case "in":
+      return (
+        <DeskContext value={door.desk} key={door.desk.session.user.id}>
+          <Shell />
+        </DeskContext>
+      );
+    case "out":
+      return <Login problem={door.problem} />;
+    case "unreachable":
+      return <Unreachable problem={door.problem} onRetry={() => void app.enter()} />;
+    case "checking":
+      return (
+        <main className={css.alone} aria-busy="true">
+          <p className={css.quiet}>Opening Molecule…</p>
+        </main>
+      );
+  }
+}
+
+function Unreachable({ problem, onRetry }: { problem: string; onRetry: () => void }) {
+  return (
+    <main className={css.alone}>
+      <h1 className="visually-hidden">Molecule</h1>
+      <Notice
+        icon="warning"
+        title="Molecule cannot be reached"
+        actions={
+          <Button kind="primary" icon="again" onClick={onRetry}>
+            Try again
+          </Button>
+        }
+      >
+        {problem} Check that <code>molecule up</code> still runs on its machine.
+      </Notice>
+    </main>
+  );
+}

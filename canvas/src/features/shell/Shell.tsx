@@ -1,0 +1,215 @@
+/** The frame around every view: rail, header, banner, the view itself, and what needs a person. */
+
+import { lazy, Suspense, useEffect, useLayoutEffect, useState } from "react";
+import { useApp, useDesk, usePlace, useSettings } from "../../core/app";
+import { announce, Announcer } from "../../ui/Announcer";
+import { Button } from "../../ui/Button";
+import { useSingleKeys } from "../../ui/keyboard";
+import { Guard } from "../../ui/ErrorBoundary";
+import { later, loadLater } from "../../ui/lazyPart";
+import { Notice } from "../../ui/Notice";
+import { ORG } from "../../core/router";
+import { approvalLists } from "../../core/state/approvals";
+import { countText, unreadTotal } from "../attention/concerns";
+import type { State } from "../../core/state/model";
+import { useStored } from "../../core/store/store";
+import { openOnes } from "../../core/state/delegationLists";
+import { Banner } from "./Banner";
+import { ChatsView } from "../chat/ChatsView";
+import { Header } from "./Header";
+import { OrgView } from "../org/OrgView";
+import { Palette } from "./Palette";
+import { Rail } from "./Rail";
+import css from "./Shell.module.css";
+import { Strip } from "../attention/AttentionBar";
+import { UndoBar } from "../../ui/UndoBar";
+import { useAttention } from "../attention/useAttention";
+
+// The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
+const InboxView = later(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const PromptView = later(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const ThreadView = later(() => import("../threads").then((found) => found.ThreadView));
+const Notifier = later(() => import("../notifications/Notifier").then((found) => found.Notifier));
+const ConnectView = later(() => import("../connect/ConnectView").then((found) => found.ConnectView));
+const ProblemsView = later(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
+const SettingsView = later(() => import("../settings/SettingsView").then((found) => found.SettingsView));
+const WorkView = later(() => import("../delegations/DelegationView").then((found) => found.WorkView));
+const Shortcuts = later(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
+const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
+
+/** So long after the first picture the rest is loaded. */
+const LATER_MS = 1_000;
+
+type Layer = "palette" | "shortcuts" | null;
+
+export function Shell() {
+  const desk = useDesk();
+  const state = useStored(desk.calm);
+  const [layer, setLayer] = useState<Layer>(null);
+  useTitle(state, desk.session.org.name, desk.maySend);
+  usePaletteKey(() => setLayer("palette"));
+  useSpokenAnswers();
+  const place = usePlace();
+  useLayoutEffect(() => {
+    document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
+  }, [place.view]);
+  const isShown = state !== null;
+  useEffect(() => {
+    if (!isShown) return;
+    const timer = setTimeout(() => void loadLater(), LATER_MS);
+    return () => clearTimeout(timer);
+  }, [isShown]);
+  return (
+    <div className={css.shell}>
+      <a className={css.skip} href="#view" onClick={skipToView}>
+        Skip to the view
+      </a>
+      <Rail onShortcuts={() => setLayer("shortcuts")} unread={state === null ? 0 : unreadTotal(state.chats)} />
+      <Header onSearch={() => setLayer("palette")} />
+      <Banner />
+      <main className={css.view} id="view" tabIndex={-1}>
+        <Guard key={place.view} fallback={<Broken />}>
+          {state === null ? (
+            <Opening />
+          ) : (
+            <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+              <View />
+            </Suspense>
+          )}
+        </Guard>
+      </main>
+      <UndoBar />
+      {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
+      {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
+      <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
+      {state !== null && (
+        <Suspense>
+          <Notifier />
+        </Suspense>
+      )}
+      <Announcer />
+    </div>
+  );
+}
+
+function Broken() {
+  return (
+    <Notice icon="warning" title="This view has met a mistake of ours" actions={<Button onClick={() => location.reload()}>Load the page again</Button>}>
+      Nothing is lost: what you wrote is kept, and the other views go on.
+    </Notice>
+  );
+}
+
+function skipToView(event: React.MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("view")?.focus();
+}
+
+function View() {
+  const place = usePlace();
+  const { router } = useApp();
+  switch (place.view) {
+    case "org":
+      return <OrgView place={place} />;
+    case "chats":
+      return <ChatsView place={place} />;
+    case "delegation":
+      return <WorkView key={place.id} id={place.id} node={place.node} />;
+    case "inbox":
+      return <InboxView place={place} />;
+    case "prompt":
+      return <PromptView key={place.workspaceId} workspaceId={place.workspaceId} />;
+    case "thread":
+      return <ThreadView key={place.id} id={place.id} tab={place.tab} />;
+    case "problems":
+      return <ProblemsView />;
+    case "instructions":
+      return <Instructions templateId={place.templateId} />;
+    case "connect":
+      return <ConnectView />;
+    case "settings":
+      return <SettingsView />;
+    case "unknown":
+      return (
+        <Notice icon="search" title="There is no such page" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
+          The address may be of a newer version, or it was cut when it was copied.
+        </Notice>
+      );
+  }
+}
+
+function Instructions({ templateId }: { templateId: string | null }) {
+  const { session } = useDesk();
+  if (session.user.role !== "owner") {
+    return (
+      <Notice icon="book" title="Owners change the instructions">
+        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {session.user.role}.
+      </Notice>
+    );
+  }
+  return <InstructionsView templateId={templateId} />;
+}
+
+function Opening() {
+  const { problem } = useDesk();
+  const words = useStored(problem);
+  if (words === null) return <Notice icon="clock" title="Reading the organisation…" />;
+  return (
+    <Notice icon="warning" title="The organisation could not be read">
+      {words} The page goes on trying.
+    </Notice>
+  );
+}
+
+/** The strip, and the keys that walk through what needs a person. */
+function Attention({ onShortcuts }: { onShortcuts: () => void }) {
+  const attention = useAttention();
+  const { singleKeys } = useSettings();
+  const nextWork = useNextWork();
+  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextWork, "?": onShortcuts }, singleKeys);
+  return <Strip attention={attention} />;
+}
+
+/** Walks through the open work, the newest first. */
+function useNextWork(): () => void {
+  const desk = useDesk();
+  const { router } = useApp();
+  return () => {
+    const open = openOnes(desk.data.get()?.delegations ?? new Map());
+    const place = router.place.get();
+    const at = open.findIndex(({ id }) => place.view === "delegation" && place.id === id);
+    const next = open[(at + 1) % open.length];
+    if (next === undefined) announce("No work is open");
+    else router.go({ view: "delegation", id: next.id, node: null });
+  };
+}
+
+function useTitle(state: State | null, orgName: string, maySend: boolean): void {
+  const waiting = state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length;
+  const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
+  const name = state?.org.name ?? orgName;
+  useEffect(() => {
+    document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${name} · Molecule`;
+  }, [unread, name]);
+}
+
+/** Says what became of the answers to approvals, wherever the person is meanwhile. */
+function useSpokenAnswers(): void {
+  const told = useStored(useDesk().approving.told);
+  useEffect(() => {
+    if (told !== null) announce(told.words);
+  }, [told]);
+}
+
+function usePaletteKey(open: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      if (document.querySelector("dialog[open]") === null) open();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  });
+}
+

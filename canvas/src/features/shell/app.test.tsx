@@ -1,0 +1,201 @@
+import { act, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { App } from "../../core/app";
+import type { Desk } from "../../core/session/sessionController";
+import type { Parts } from "../instructions/model";
+import { memoryVault } from "../../core/testing/modelServer";
+import { Root } from "./Root";
+import { completeWindow, settled } from "../../core/testing/workbench";
+import type { SessionView } from "../../core/wire";
+
+const WAY_IN = "Log in to Molecule";
+const USED = "This login link was used before, or is too old.";
+
+function sessionOf(id: string): SessionView {
+  return { user: { id, name: id, kind: "person", role: "owner" }, org: { id: "org", name: "Acme" }, version: "1" };
+}
+
+/** A browser on a server: links let in once whom they are for, and the cookie says who is in. Answers come when they are let. */
+class Browser {
+  cookie: string | null = null;
+  links = new Map<string, string>();
+  readonly asked: string[] = [];
+  readonly tabs: App[] = [];
+  answer: (path: string) => Promise<void> = () => Promise.resolve();
+
+  constructor() {
+    completeWindow();
+    history.replaceState(null, "", "/app/");
+    vi.stubGlobal("WebSocket", class {
+      close(): void {}
+      send(): void {}
+    });
+    vi.stubGlobal("BroadcastChannel", channels());
+    vi.stubGlobal("fetch", async (path: string, { body }: RequestInit) => {
+      this.asked.push(path);
+      await this.answer(path);
+      if (path === "/login") this.use((JSON.parse(body as string) as { code: string }).code);
+      if (path !== "/login" && path !== "/session") return new Promise<Response>(() => undefined);
+      const failed = path === "/login" && this.refused ? USED : this.cookie === null ? "no session" : null;
+      return failed === null ? Response.json(sessionOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
+    });
+  }
+
+  async tab(link = ""): Promise<App> {
+    history.replaceState(null, "", `/app/${link}`);
+    const app = new App(memoryVault());
+    this.tabs.push(app);
+    await app.enter();
+    return app;
+  }
+
+  private refused = false;
+  private use(code: string): void {
+    const person = this.links.get(code);
+    this.refused = person === undefined;
+    this.cookie = person ?? this.cookie;
+    this.links.delete(code);
+  }
+}
+
+/** Channels that tell at once what a browser tells in its own time. */
+function channels(): unknown {
+  const open = new Set<{ onmessage: ((message: { data: unknown }) => void) | null }>();
+  return class {
+    onmessage: ((message: { data: unknown }) => void) | null = null;
+    constructor() {
+      open.add(this);
+    }
+    postMessage(data: unknown): void {
+      for (const each of open) if (each !== this) each.onmessage?.({ data });
+    }
+    close(): void {
+      open.delete(this);
+    }
+  };
+}
+
+async function paste(app: App, code: string): Promise<void> {
+  history.replaceState(null, "", `/app/#login=${code}`);
+  await act(() => app.enter());
+}
+
+function deskOf(app: App): Desk | null {
+  const door = app.door.get();
+  return door.kind === "in" ? door.desk : null;
+}
+
+let browser: Browser;
+beforeEach(() => {
+  Element.prototype.scrollTo = () => undefined; // jsdom lays nothing out, and has nothing to scroll
+  browser = new Browser();
+});
+afterEach(() => browser.tabs.forEach((app) => deskOf(app)?.stop()));
+
+test("a used link opened in a fresh tab says so, and lets in by a session that is still good", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab("#login=used");
+  render(<Root app={app} />);
+  expect(screen.queryByText(WAY_IN)).toBeNull();
+  expect(screen.getByRole("alert").textContent).toBe(`${USED} You are still logged in as ada.`);
+  fireEvent.click(screen.getByRole("button", { name: "Put away" }));
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a used link lets nobody in who has no session, whose end is told by the server alone", async () => {
+  const app = await browser.tab("#login=used");
+  expect(app.door.get()).toEqual({ kind: "out", problem: USED });
+  browser.answer = (path) => (path === "/session" ? Promise.reject(new TypeError("cut")) : Promise.resolve());
+  await paste(app, "used");
+  expect(app.door.get().kind).toBe("unreachable");
+});
+
+test("a used link pasted into a page that is in leaves its desk at work", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab();
+  const desk = deskOf(app);
+  const stop = vi.spyOn(desk as Desk, "stop");
+  render(<Root app={app} />);
+  await paste(app, "used");
+  expect([deskOf(app) === desk, stop.mock.calls.length]).toEqual([true, 0]);
+  expect(screen.getByRole("alert").textContent).toContain(USED);
+  expect(browser.asked.filter((path) => path === "/session")).toHaveLength(1);
+});
+
+test("a good link pasted into a page that is in stops its desk once the server has said whose it is", async () => {
+  browser.cookie = "ada";
+  browser.links.set("good", "bob");
+  const app = await browser.tab();
+  const stop = vi.spyOn(deskOf(app) as Desk, "stop");
+  let answer: () => void = () => undefined;
+  browser.answer = () => new Promise((done) => (answer = done));
+  const pasted = paste(app, "good");
+  await settled();
+  expect([stop.mock.calls.length, deskOf(app)?.session.user.id]).toEqual([0, "ada"]);
+  answer();
+  await pasted;
+  expect([stop.mock.calls.length, deskOf(app)?.session.user.id, app.refused.get()]).toEqual([1, "bob", null]);
+});
+
+test("where somebody else logs in in one tab, the others ask who is in; those of the same person go on", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob").set("bobs again", "bob");
+  const [one, other] = [await browser.tab(), await browser.tab()];
+  await paste(one, "bobs");
+  await settled();
+  expect([deskOf(one), deskOf(other)].map((desk) => desk?.session.user.id)).toEqual(["bob", "bob"]);
+  const desk = deskOf(other);
+  await paste(one, "bobs again");
+  await settled();
+  expect(deskOf(other)).toBe(desk);
+});
+
+test("what was changed and not saved goes when its person logs out or somebody else comes, and stays for who comes back", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob");
+  const app = await browser.tab();
+  const unsaved = (): string[] => [...app.unsaved.all.get().keys()];
+  const change = (): void => app.unsaved.put(`org ${browser.cookie} support`, { parts: {} as Parts, from: 1 });
+  change();
+  browser.cookie = null;
+  await app.enter();
+  expect(app.door.get().kind).toBe("out");
+  browser.cookie = "ada";
+  await app.enter();
+  expect(unsaved()).toEqual(["org ada support"]);
+  await paste(app, "bobs");
+  expect(unsaved()).toEqual([]);
+  change();
+  vi.spyOn(deskOf(app) as Desk, "logOut").mockResolvedValue();
+  await app.logOut();
+  expect([app.door.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
+});
+
+test("whoever logs out takes what was not saved along, also if the live channel tells of it before the command is answered", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab();
+  app.unsaved.put("org ada support", { parts: {} as Parts, from: 1 });
+  let answer: () => void = () => undefined;
+  const desk = deskOf(app) as Desk;
+  vi.spyOn(desk.api, "logOut").mockReturnValue(new Promise((done) => (answer = () => done({}))));
+  const left = app.logOut();
+  app["leave"]();
+  answer();
+  await left;
+  expect([app.door.get(), [...app.unsaved.all.get().keys()]]).toEqual([{ kind: "out", problem: null }, []]);
+});
+
+test("what one person had in hand goes out under nobody else's session", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob");
+  const app = await browser.tab();
+  const desk = deskOf(app) as Desk;
+  let bring: () => void = () => undefined;
+  vi.spyOn(desk.uploads, "send").mockReturnValue(new Promise((done) => (bring = () => done([]))));
+  const sent = desk.write("lead", "Here is the plan");
+  await paste(app, "bobs");
+  bring();
+  await sent;
+  expect(browser.asked.filter((path) => path.includes("lead"))).toEqual([]);
+  expect(desk.outbox.entries.get().map(({ text, state, again }) => [text, state, again])).toEqual([["Here is the plan", "not_sent", true]]);
+});

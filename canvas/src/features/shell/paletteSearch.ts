@@ -1,0 +1,67 @@
+/** What the palette finds: agents, chats, open work and commands; unread and recent ones first. */
+
+import type { Delegation } from "../../core/state/delegations";
+import type { Chat, Workspace } from "../../core/state/model";
+
+export interface Command {
+  name: string;
+  hint: string;
+}
+
+export type Found =
+  | { kind: "agent"; key: string; workspace: Workspace; unread: number }
+  | { kind: "chat"; key: string; workspace: Workspace; unread: number }
+  | { kind: "work"; key: string; delegation: Delegation; target: string }
+  | { kind: "command"; key: string; command: Command };
+
+const MOST = 40;
+const MOST_WORKS = 10;
+
+export function find(
+  words: string,
+  workspaces: ReadonlyMap<string, Workspace>,
+  chats: ReadonlyMap<string, Chat>,
+  commands: readonly Command[],
+  works: readonly Delegation[] = [],
+): Found[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = (text: string): boolean => wanted.every((word) => text.toLowerCase().includes(word));
+  const people = [...workspaces.values()].filter((each) => fits(`${each.name} ${each.role ?? ""} chat`)).sort(byRelevance(words.trim().toLowerCase(), chats));
+  const unread = (id: string): number => chats.get(id)?.unread ?? 0;
+  const open = people.filter((each) => unread(each.id) > 0 || (wanted.length > 0 && chats.has(each.id)));
+  const found: Found[] = [
+    ...open.map((workspace): Found => ({ kind: "chat", key: `chat ${workspace.id}`, workspace, unread: unread(workspace.id) })),
+    ...people.map((workspace): Found => ({ kind: "agent", key: `agent ${workspace.id}`, workspace, unread: 0 })),
+  ];
+  const doing = commands.filter((each) => fits(each.name)).map((command): Found => ({ kind: "command", key: command.name, command }));
+  return [...found.slice(0, MOST), ...worksFor(wanted, workspaces, works), ...doing];
+}
+
+/** Work is found by its words and by who does it; without words it would only be in the way. */
+function worksFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, works: readonly Delegation[]): Found[] {
+  if (wanted.length === 0) return [];
+  const found: Found[] = [];
+  for (const delegation of works) {
+    const target = workspaces.get(delegation.targetId)?.name ?? "";
+    const text = `${delegation.task} ${target} work`.toLowerCase();
+    if (wanted.every((word) => text.includes(word))) found.push({ kind: "work", key: `work ${delegation.id}`, delegation, target });
+    if (found.length === MOST_WORKS) break;
+  }
+  return found;
+}
+
+/** What is called exactly so, then what begins so, then who has something to read, then who was talked to last. */
+function byRelevance(words: string, chats: ReadonlyMap<string, Chat>): (one: Workspace, other: Workspace) => number {
+  const nearness = (each: Workspace): number => {
+    const name = each.name.toLowerCase();
+    return words === "" ? 0 : name === words ? 2 : name.startsWith(words) ? 1 : 0;
+  };
+  const unread = (each: Workspace): boolean => (chats.get(each.id)?.unread ?? 0) > 0;
+  const recent = (each: Workspace): string => chats.get(each.id)?.last?.at ?? "";
+  return (one, other) => {
+    if (nearness(one) !== nearness(other)) return nearness(other) - nearness(one);
+    if (unread(one) !== unread(other)) return unread(one) ? -1 : 1;
+    if (recent(one) !== recent(other)) return recent(one) > recent(other) ? -1 : 1;
+    return one.name.localeCompare(other.name);
+  };
+}

@@ -1,0 +1,179 @@
+/** What a person may do with a thread besides talking: stop it, have it summed up, close it, take it up again, go on from it in
+ * another one. What the server refuses is said beside it. */
+
+import { useId, useState, type FormEvent } from "react";
+import { useApp, useDesk } from "../../core/app";
+import { newId } from "../../core/session/ids";
+import { Button } from "../../ui/Button";
+import { Dialog } from "../../ui/Dialog";
+import type { ThreadItem, ThreadView } from "../../core/wire";
+import { DeedProblem, useDeed } from "../../ui/useAction";
+import { plural } from "../../core/text/words";
+import type { Known } from "./fold";
+import css from "./Threads.module.css";
+import { pathOf } from "./useThreads";
+import { nameOf } from "./words";
+
+type Asking = "stop" | "close" | "resume" | "fork" | null;
+
+interface Props {
+  thread: ThreadItem;
+  known: Known;
+}
+
+export function Acts({ thread, known }: Props) {
+  const { api } = useDesk();
+  const [asking, setAsking] = useState<Asking>(null);
+  const deed = useDeed();
+  const { thread_id, closed, turn_id, queued } = thread;
+  const below = [...known.threads.values()].filter(({ path }) => path.startsWith(`${thread.path}/`));
+  const stop = (): void => {
+    if (below.some(({ idle, closed: over }) => !idle && !over)) setAsking("stop");
+    else deed.run(() => api.ask("POST", pathOf(thread_id, "/interrupt"), { descendants: "detach" }), "Stopped");
+  };
+  const close = (): void => setAsking(null);
+  return (
+    <div className={css.acts}>
+      <div className={css.buttons} role="group" aria-label="What to do with it">
+        <Button disabled={deed.busy || turn_id === null} onClick={stop}>
+          Stop
+        </Button>
+        <Button disabled={deed.busy || closed} onClick={() => deed.run(() => api.ask("POST", pathOf(thread_id, "/compact"), {}), "It will be summed up")}>
+          Compact
+        </Button>
+        <Button onClick={() => setAsking("fork")}>Fork…</Button>
+        <Button onClick={() => setAsking("resume")}>Resume…</Button>
+        <Button disabled={closed} onClick={() => setAsking("close")}>
+          Close…
+        </Button>
+        {queued.length > 0 && <span className={css.quiet}>{plural(queued.length, "turn")} waiting</span>}
+      </div>
+      <DeedProblem deed={deed} className={css.problem} />
+      {(asking === "stop" || asking === "close") && <EndDialog thread={thread} what={asking} below={below.filter((each) => !each.closed).length} onClose={close} />}
+      {(asking === "resume" || asking === "fork") && <GoOnDialog thread={thread} what={asking} onClose={close} />}
+    </div>
+  );
+}
+
+type Fate = "detach" | "interrupt" | "close";
+
+const FATES: Readonly<Record<Fate, string>> = {
+  detach: "Leave them as they are",
+  interrupt: "Stop what they do",
+  close: "Close them too",
+};
+
+function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what: "stop" | "close"; below: number; onClose: () => void }) {
+  const { api } = useDesk();
+  const [fate, setFate] = useState<Fate>("detach");
+  const deed = useDeed();
+  const verb = what === "stop" ? "Stop" : "Close";
+  const fates: Fate[] = what === "stop" ? ["detach", "interrupt"] : ["detach", "interrupt", "close"];
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const path = pathOf(thread.thread_id, what === "stop" ? "/interrupt" : "/close");
+    deed.run(() => api.ask("POST", path, { descendants: fate }), what === "stop" ? "Stopped" : "Closed", onClose);
+  };
+  return (
+    <Dialog label={`${verb} ${nameOf(thread)}`} onClose={onClose}>
+      <form className={css.dialog} onSubmit={submit}>
+        <p>{what === "stop" ? "Its turn ends at once. What was said stays." : "It takes nothing more. What was said stays, and it can be resumed."}</p>
+        {below > 0 && (
+          <fieldset className={css.fates}>
+            <legend>And the {plural(below, "agent")} below it?</legend>
+            {fates.map((each) => (
+              <label key={each}>
+                <input type="radio" name="fate" checked={fate === each} onChange={() => setFate(each)} />
+                <span>{FATES[each]}</span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <DeedProblem deed={deed} className={css.problem} />
+        <div className={css.buttons}>
+          <Button kind="primary" type="submit" disabled={deed.busy}>
+            {verb}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resume" | "fork"; onClose: () => void }) {
+  const { api } = useDesk();
+  const { router } = useApp();
+  const [wish, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
+  const [key, setKey] = useState(newId);
+  const deed = useDeed();
+  const field = (name: keyof typeof wish) => ({
+    value: wish[name],
+    onChange: (next: string) => {
+      setWish({ ...wish, [name]: next });
+      setKey(newId()); // asked for otherwise it is another fork, also if only the answer to the first one was lost
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const { position, nickname, ...settings } = wish;
+    const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value.trim() !== ""));
+    const place = { ...(nickname.trim() === "" ? {} : { nickname }), ...(position === "" ? {} : { position: Number(position) }), key };
+    const body = what === "fork" ? { ...given, ...place } : given;
+    deed.run(
+      async () => {
+        const made = await api.ask<ThreadView>("POST", pathOf(thread.thread_id, `/${what}`), body);
+        onClose();
+        if (what === "fork") router.go({ view: "thread", id: made.thread_id, tab: "said" });
+      },
+      what === "fork" ? "A new thread goes on from here" : "It goes on",
+    );
+  };
+  return (
+    <Dialog label={`${what === "fork" ? "Fork" : "Resume"} ${nameOf(thread)}`} onClose={onClose}>
+      <form className={css.dialog} onSubmit={submit}>
+        <p>{what === "fork" ? "A new thread sees what this one saw, and goes its own way." : "It takes up where it was."} What is left empty stays as it is.</p>
+        {what === "fork" && (
+          <>
+            <Field label="Nickname" {...field("nickname")} />
+            <Field label={`Up to line (1 to ${thread.last_ordinal}; empty: all)`} number={thread.last_ordinal} {...field("position")} />
+          </>
+        )}
+        <Field label="Model" hint={thread.model ?? ""} {...field("model")} />
+        <Field label="Effort" hint={thread.effort ?? ""} {...field("effort")} />
+        <Field label="Other base instructions (a new version of them)" long {...field("base_instructions")} />
+        <DeedProblem deed={deed} className={css.problem} />
+        <div className={css.buttons}>
+          <Button kind="primary" type="submit" disabled={deed.busy}>
+            {what === "fork" ? "Fork" : "Resume"}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  hint?: string;
+  long?: boolean;
+  /** Whole numbers from 1 to this. */
+  number?: number;
+}
+
+function Field({ label, value, onChange, hint = "", long = false, number }: FieldProps) {
+  const id = useId();
+  return (
+    <div className={css.setting}>
+      <label htmlFor={id}>{label}</label>
+      {long ? (
+        <textarea id={id} rows={3} value={value} onChange={(event) => onChange(event.target.value)} />
+      ) : (
+        <input id={id} autoComplete="off" type={number === undefined ? "text" : "number"} min={1} max={number} placeholder={hint} value={value} onChange={(event) => onChange(event.target.value)} />
+      )}
+    </div>
+  );
+}

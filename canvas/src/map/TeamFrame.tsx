@@ -1,0 +1,44 @@
+/** The frame of a team: its lead's name, how many they are, how they stand. Where it is folded is for the
+ * pointer; keys fold it in the outline. */
+
+import { memo } from "react";
+import { useData } from "../core/app";
+import { Icon } from "../ui/Icon";
+import { Glyph } from "../ui/AgentStatusMark";
+import { WORDS, type Counts } from "../core/state/agentStatus";
+import css from "./OrgMap.module.css";
+
+interface Props {
+  id: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  depth: number;
+  size: number;
+  counts: Counts;
+}
+
+export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, size, counts }: Props) {
+  const name = useData((state) => state.workspaces.get(id)?.name);
+  return (
+    <div className={`${css.frame} ${depth % 2 === 1 ? css.deep : ""}`} style={{ transform: `translate(${x}px, ${y}px)`, width: w, height: h }}>
+      <div className={css.title}>
+        <span className={css.fold} data-fold={id} title="Fold this team" aria-hidden="true">
+          <Icon name="right" size={12} />
+        </span>
+        <span className={css.team}>{name}</span>
+        <span className={css.size}>{size} agents</span>
+        <span className={css.counts}>
+          {[...counts].map(([standing, count]) => (
+            <span key={standing} className={css.count} title={`${count} ${WORDS[standing]}`}>
+              <Glyph standing={standing} />
+              {count}
+              <span className="visually-hidden"> {WORDS[standing]}</span>
+            </span>
+          ))}
+        </span>
+      </div>
+    </div>
+  );
+});

@@ -1,0 +1,57 @@
+/** Moving agents by drag in the scene: shows where one would go, and asks once it is dropped. */
+
+import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject } from "react";
+import { useData, useDesk } from "../core/app";
+import { later } from "../ui/lazyPart";
+import type { Camera } from "./camera";
+import { carryCards, dropTarget } from "./dragging";
+import type { Layout } from "./layout";
+import css from "./OrgMap.module.css";
+
+const MoveDialog = later(() => import("../features/org/MoveDialog").then((found) => found.MoveDialog));
+
+interface Scene {
+  stage: RefObject<HTMLDivElement | null>;
+  layout: Layout;
+  memory: { camera: Camera | null };
+}
+
+/** What stands over the scene while a card is carried, and the question after the drop. */
+export function useCarrying({ stage, layout, memory }: Scene): ReactNode {
+  const { maySend } = useDesk();
+  const ghost = useRef<HTMLDivElement>(null);
+  const latest = useRef(layout);
+  latest.current = layout;
+  const [dropped, setDropped] = useState<{ id: string; target: string } | null>(null);
+  const names = useData((state) => state.seats);
+  const latestNames = useRef(names);
+  latestNames.current = names;
+  useEffect(() => {
+    const element = stage.current;
+    if (element === null || !maySend) return undefined;
+    return carryCards({
+      element,
+      targetAt: (point, carried) => (memory.camera === null ? null : dropTarget(latest.current, memory.camera, point, carried)),
+      show: (carry) => {
+        if (ghost.current === null) return;
+        ghost.current.hidden = carry === null;
+        if (carry === null) return;
+        const name = (id: string): string => latestNames.current.get(id)?.name ?? "";
+        ghost.current.style.transform = `translate(${carry.at.x + 12}px, ${carry.at.y + 12}px)`;
+        ghost.current.textContent = carry.target === null ? name(carry.id) : `${name(carry.id)} → ${name(carry.target)}`;
+      },
+      drop: (id, target) => setDropped({ id, target }),
+    });
+  }, [stage, memory, maySend]);
+  return (
+    <>
+      <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />
+      <Suspense>{dropped !== null && <Asked {...dropped} onClose={() => setDropped(null)} />}</Suspense>
+    </>
+  );
+}
+
+function Asked({ id, target, onClose }: { id: string; target: string; onClose: () => void }): ReactNode {
+  const workspace = useData((state) => state.workspaces.get(id));
+  return workspace === undefined ? null : <MoveDialog workspace={workspace} target={target} onClose={onClose} />;
+}

@@ -1,0 +1,22 @@
+/** The lines as they are now. They are computed anew when something happens, and each second until the last one has gone. */
+
+import { useRef } from "react";
+import { useCalmData } from "../core/app";
+import { useSeconds } from "../ui/useSeconds";
+import { anyRecent, edgesOf, type Edges, type EdgesOf } from "./edges";
+
+export function useEdges(asked: Omit<EdgesOf, "delegations" | "now">): Edges {
+  const delegations = useCalmData((state) => state.delegations);
+  const runs = anyRecent(delegations, Date.now());
+  const tick = useSeconds(runs);
+  const now = runs ? Math.max(tick, Date.now()) : Date.now();
+  const last = useRef<Edges>({ shown: [], more: 0 });
+  const next = edgesOf({ ...asked, delegations, now });
+  if (!isSame(last.current, next)) last.current = next;
+  return last.current;
+}
+
+/** Nothing is drawn again that looks the same. */
+function isSame(one: Edges, other: Edges): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,15 @@
+/** How many wait for this person: messages that were not read, or what `word` says. What is wrong has another shape too. */
+
+import { countText } from "../features/attention/concerns";
+import css from "./Badge.module.css";
+
+export function Badge({ unread, word = "unread", wrong = false }: { unread: number; word?: string; wrong?: boolean }) {
+  if (unread === 0) return null;
+  return (
+    <span className={`${css.badge} ${wrong ? css.wrong : ""}`} title={wrong ? `${countText(unread)} ${word}` : undefined}>
+      {wrong && "! "}
+      {countText(unread)}
+      <span className="visually-hidden"> {word}</span>
+    </span>
+  );
+}

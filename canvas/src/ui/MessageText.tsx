@@ -1,0 +1,29 @@
+/** The words of a message. Most need no formatting; what formats the rest is loaded when it is first needed. */
+
+import { lazy, memo, Suspense } from "react";
+import { Guard } from "./ErrorBoundary";
+import css from "./MessageText.module.css";
+
+const Markdown = lazy(() => import("./Markdown"));
+
+export const MessageText = memo(function MessageText({ text }: { text: string }) {
+  const plain = <p>{text}</p>;
+  return (
+    <div className={css.text} dir="auto">
+      {isPlain(text) ? (
+        plain
+      ) : (
+        <Guard fallback={plain}>
+          <Suspense fallback={plain}>
+            <Markdown text={text} />
+          </Suspense>
+        </Guard>
+      )}
+    </div>
+  );
+});
+
+/** Nothing in it could mean anything but itself. */
+function isPlain(text: string): boolean {
+  return /^[\p{L}\p{N}][\p{L}\p{N} ,;?'"“”‘’%€]*(?:[.!:][\p{L}\p{N} ,;?'"“”‘’%€]*)*$/u.test(text) && !/^\d+[.)]|www\.|\s$|\p{L}[.:]\p{L}/iu.test(text);
+}

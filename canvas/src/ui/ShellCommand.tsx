@@ -1,0 +1,23 @@
+/** Something to paste into a terminal, with a button that copies it. */
+
+import { CopyButton } from "./CopyButton";
+import css from "./ShellCommand.module.css";
+
+interface Props {
+  /** What the command does; names the region and its button. */
+  label: string;
+  text: string;
+  /** Shown instead of the text, which is no longer to be read. */
+  masked?: string;
+}
+
+export function Command({ label, text, masked }: Props) {
+  return (
+    <div className={css.command}>
+      <pre className={css.text} tabIndex={0} role="region" aria-label={label}>
+        <code>{masked ?? text}</code>
+      </pre>
+      {masked === undefined && <CopyButton text={text} label={`Copy: ${label}`} />}
+    </div>
+  );
+}
