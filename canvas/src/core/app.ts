@@ -2,7 +2,6 @@
 
 import { createContext, useContext } from "react";
 import { Desk } from "./session/sessionController";
-import type { TemplateDraft } from "../features/instructions/model";
 import { Api, Refusal, wordsOf } from "./api/api";
 import { browserRouter, type Place, type Router } from "./router";
 import type { State } from "./state/model";
@@ -25,7 +24,7 @@ export class App {
   /** Why a link let nobody in, for whoever is in all the same; null: there is nothing to tell, or it was put away. */
   readonly refused: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
-  readonly unsaved = new Unsaved<TemplateDraft>();
+  readonly unsaved = new Unsaved();
   readonly router: Router;
   private readonly vault: Vault;
   /** For whoever is not in yet. */

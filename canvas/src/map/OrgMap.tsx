@@ -6,7 +6,6 @@ import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, us
 import { useDesk } from "../core/app";
 import { IconButton } from "../ui/Button";
 import { childrenOf } from "../core/state/tree";
-import type { Org } from "../features/org/useOrg";
 import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
 import { BUNDLE_ZOOM, type Edges } from "./edges";
@@ -14,6 +13,7 @@ import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
 import { sceneMemory } from "./memory";
 import { EdgeLegend, MessageEdges } from "./MessageEdges";
+import type { MapOrg } from "./org";
 import { noteReady } from "./ready";
 import css from "./OrgMap.module.css";
 import { TeamFrame } from "./TeamFrame";
@@ -33,13 +33,15 @@ const MOVES = [
 const SMALLEST = 2;
 
 interface Props {
-  org: Org;
+  org: MapOrg;
   selected: string | null;
   onSelect: (id: string | null) => void;
   onOpen: (id: string) => void;
+  /** An agent was dragged onto another one. */
+  onDrop: (id: string, target: string) => void;
 }
 
-export function Scene({ org, selected, onSelect, onOpen }: Props) {
+export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
   const desk = useDesk();
   const memory = sceneMemory(desk.session.org.id);
   const stage = useRef<HTMLDivElement>(null);
@@ -128,7 +130,7 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     return element === null ? undefined : listen({ element, change, fit: fitAll, middle });
   }, [change, fitAll, middle]);
 
-  const carried = useCarrying({ stage, layout, memory });
+  const carried = useCarrying({ stage, layout, memory, onDrop });
 
   const click = (event: React.MouseEvent): void => {
     const target = event.target instanceof Element ? event.target : null;
@@ -188,7 +190,7 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
   );
 }
 
-function useLayoutOf(org: Org, memory: { layout: Layout | null }, packed: number): Layout {
+function useLayoutOf(org: MapOrg, memory: { layout: Layout | null }, packed: number): Layout {
   const { tree, folded } = org;
   return useMemo(() => {
     memory.layout = layOut(tree, folded, memory.layout);
@@ -212,7 +214,7 @@ function isSame(one: Visible, other: Visible): boolean {
 }
 
 interface NearProps {
-  org: Org;
+  org: MapOrg;
   layout: Layout;
   visible: Visible;
   selected: string | null;

@@ -1,28 +1,27 @@
 /** Moving agents by drag in the scene: shows where one would go, and asks once it is dropped. */
 
-import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject } from "react";
+import { useEffect, useRef, type ReactNode, type RefObject } from "react";
 import { useData, useDesk } from "../core/app";
-import { later } from "../ui/lazyPart";
 import type { Camera } from "./camera";
 import { carryCards, dropTarget } from "./dragging";
 import type { Layout } from "./layout";
 import css from "./OrgMap.module.css";
 
-const MoveDialog = later(() => import("../features/org/MoveDialog").then((found) => found.MoveDialog));
-
 interface Scene {
   stage: RefObject<HTMLDivElement | null>;
   layout: Layout;
   memory: { camera: Camera | null };
+  onDrop: (id: string, target: string) => void;
 }
 
 /** What stands over the scene while a card is carried, and the question after the drop. */
-export function useCarrying({ stage, layout, memory }: Scene): ReactNode {
+export function useCarrying({ stage, layout, memory, onDrop }: Scene): ReactNode {
   const { maySend } = useDesk();
   const ghost = useRef<HTMLDivElement>(null);
   const latest = useRef(layout);
   latest.current = layout;
-  const [dropped, setDropped] = useState<{ id: string; target: string } | null>(null);
+  const latestDrop = useRef(onDrop);
+  latestDrop.current = onDrop;
   const names = useData((state) => state.seats);
   const latestNames = useRef(names);
   latestNames.current = names;
@@ -40,18 +39,8 @@ export function useCarrying({ stage, layout, memory }: Scene): ReactNode {
         ghost.current.style.transform = `translate(${carry.at.x + 12}px, ${carry.at.y + 12}px)`;
         ghost.current.textContent = carry.target === null ? name(carry.id) : `${name(carry.id)} → ${name(carry.target)}`;
       },
-      drop: (id, target) => setDropped({ id, target }),
+      drop: (id, target) => latestDrop.current(id, target),
     });
   }, [stage, memory, maySend]);
-  return (
-    <>
-      <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />
-      <Suspense>{dropped !== null && <Asked {...dropped} onClose={() => setDropped(null)} />}</Suspense>
-    </>
-  );
-}
-
-function Asked({ id, target, onClose }: { id: string; target: string; onClose: () => void }): ReactNode {
-  const workspace = useData((state) => state.workspaces.get(id));
-  return workspace === undefined ? null : <MoveDialog workspace={workspace} target={target} onClose={onClose} />;
+  return <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />;
 }

@@ -3,10 +3,10 @@
 import { useCallback, useEffect, useMemo, useRef, type RefObject } from "react";
 import { useScheme } from "../ui/theme";
 import { shownStanding } from "../core/state/agentStatus";
-import type { Org } from "../features/org/useOrg";
 import type { Camera, Size } from "./camera";
 import type { Edges } from "./edges";
 import type { Layout } from "./layout";
+import type { MapOrg } from "./org";
 import { paint, readPalette, type Painted, type Palette } from "./paint";
 import { noteReady } from "./ready";
 
@@ -16,7 +16,7 @@ interface Painting {
 }
 
 interface Shown {
-  org: Org;
+  org: MapOrg;
   layout: Layout;
   selected: string | null;
   edges: Edges;

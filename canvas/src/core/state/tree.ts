@@ -1,5 +1,6 @@
 /** The org tree, made from seats. Missing parents and circles hide nobody. */
 
+import { memoized } from "../store/store";
 import type { Seat } from "./model";
 
 export interface Tree {
@@ -33,6 +34,8 @@ export function buildTree(seats: ReadonlyMap<string, Seat>): Tree {
   openCircles(seats, { roots, children, parent });
   return { roots, children, parent };
 }
+
+export const treeOf = memoized((seats: ReadonlyMap<string, Seat>): Tree => buildTree(seats));
 
 /** Makes the first node of every circle a root. */
 function openCircles(

@@ -3,14 +3,14 @@
 
 import { createStore, type Store } from "./store";
 
-export class Unsaved<T> {
-  readonly all: Store<ReadonlyMap<string, T>> = createStore<ReadonlyMap<string, T>>(new Map());
+export class Unsaved {
+  readonly all: Store<ReadonlyMap<string, unknown>> = createStore<ReadonlyMap<string, unknown>>(new Map());
 
   constructor() {
     askBeforeLoss(this.all, (all) => all.size > 0);
   }
 
-  put(key: string, value: T): void {
+  put(key: string, value: unknown): void {
     this.all.update((all) => new Map(all).set(key, value));
   }
 

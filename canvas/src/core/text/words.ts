@@ -46,3 +46,8 @@ export function sizeText(bytes: number): string {
   while (value >= 1000 && step < SIZES.length - 1) [value, step] = [value / 1000, step + 1];
   return `${step === 0 ? value : value.toFixed(1)} ${SIZES[step]}`;
 }
+
+/** A count for a badge: the server counts unread messages up to 100 only. */
+export function countText(count: number): string {
+  return count > 99 ? "99+" : String(count);
+}

@@ -7,11 +7,11 @@ import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { useNow } from "../../ui/useNow";
 import { Glyph } from "../../ui/AgentStatusMark";
-import { countText, type Concern } from "./concerns";
+import type { Concern } from "./concerns";
 import { calmWords } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
 import { duration } from "../../core/text/time";
-import { plural } from "../../core/text/words";
+import { countText, plural } from "../../core/text/words";
 import css from "./AttentionBar.module.css";
 import { keyOf, type Attention } from "./useAttention";
 

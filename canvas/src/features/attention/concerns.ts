@@ -123,8 +123,3 @@ export function unreadTotal(chats: ReadonlyMap<string, Chat>): number {
   for (const chat of chats.values()) total += chat.unread;
   return total;
 }
-
-/** "99+" where the count ended. */
-export function countText(unread: number): string {
-  return unread > 99 ? "99+" : String(unread);
-}

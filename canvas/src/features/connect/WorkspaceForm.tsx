@@ -4,11 +4,10 @@ import { useId, useMemo, useRef, useState, type FormEvent } from "react";
 import { useData, useDesk } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { NoAnswer, wordsOf, type Connection } from "../../core/api/api";
-import { childrenOf, type Tree } from "../../core/state/tree";
+import { childrenOf, treeOf, type Tree } from "../../core/state/tree";
 import { plural } from "../../core/text/words";
 import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
-import { treeOf } from "../org/useOrg";
 
 /** What was asked for may have been done, and asked again makes another. */
 const MAYBE_MADE = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";

@@ -7,7 +7,7 @@ import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import type { Workspace } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
-import css from "../org/AgentActions.module.css";
+import css from "./WorkspaceInstructions.module.css";
 import { DeedProblem, useDeed } from "../../ui/useAction";
 import { Calls } from "./calls";
 import { useAsked } from "../../core/api/useRequest";

@@ -4,14 +4,15 @@ import { useEffect } from "react";
 import { useApp, useDesk } from "../../core/app";
 import { useSelected } from "../../core/store/store";
 import { ownerKey } from "../../core/store/unsaved";
-import { sameParts, type Parts, type Template } from "./model";
+import { sameParts, type Parts, type Template, type TemplateDraft } from "./model";
 
 export function useDraft(template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
   const { unsaved } = useApp();
   const key = ownerKey(useDesk().session) + template.id;
-  const draft = useSelected(unsaved.all, (drafts) => drafts.get(key));
+  const draft = useSelected(unsaved.all, (drafts) => drafts.get(key) as TemplateDraft | undefined); // only this module writes keys of templates
   const drop = (): void => unsaved.drop(key);
-  const change = (parts: Parts): void => (sameParts(parts, template.parts) ? drop() : unsaved.put(key, { parts, from: draft?.from ?? template.version }));
+  const put = (value: TemplateDraft): void => unsaved.put(key, value);
+  const change = (parts: Parts): void => (sameParts(parts, template.parts) ? drop() : put({ parts, from: draft?.from ?? template.version }));
   return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
 }
 

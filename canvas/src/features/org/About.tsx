@@ -9,12 +9,11 @@ import { Time } from "../../ui/Time";
 import type { Workspace } from "../../core/state/model";
 import { list, text } from "../../core/state/json";
 import { isSilent, standingOf, taskOf } from "../../core/state/agentStatus";
-import { childrenOf } from "../../core/state/tree";
+import { childrenOf, treeOf } from "../../core/state/tree";
 import { duration } from "../../core/text/time";
 import { plural } from "../../core/text/words";
 import css from "./About.module.css";
 import { SeatActions } from "./AgentActions";
-import { treeOf } from "./useOrg";
 
 const SeatInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
 

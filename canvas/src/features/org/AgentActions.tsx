@@ -6,12 +6,11 @@ import { Button } from "../../ui/Button";
 import { Command } from "../../ui/ShellCommand";
 import type { Workspace } from "../../core/state/model";
 import { standingOf } from "../../core/state/agentStatus";
-import { childrenOf } from "../../core/state/tree";
+import { childrenOf, treeOf } from "../../core/state/tree";
 import css from "./AgentActions.module.css";
 import { MoveDialog } from "./MoveDialog";
 import { RemoveDialog } from "./RemoveDialog";
 import { DeedProblem, useDeed } from "../../ui/useAction";
-import { treeOf } from "./useOrg";
 
 type Asked = "move" | "remove" | "collapse" | null;
 

@@ -1,7 +1,7 @@
 /** The organisation: outline and scene side by side, and the agent that was opened. On phones the outline is the view. */
 
-import { useCallback, useEffect, useRef } from "react";
-import { useApp } from "../../core/app";
+import { Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from "react";
+import { useApp, useData } from "../../core/app";
 import { later } from "../../ui/lazyPart";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
@@ -14,6 +14,8 @@ import { useOrg, type Org } from "./useOrg";
 
 const FirstRun = later(() => import("../connect/FirstRun").then((found) => found.FirstRun));
 
+const MoveDialog = later(() => import("./MoveDialog").then((found) => found.MoveDialog));
+
 type OrgPlace = Extract<Place, { view: "org" }>;
 
 export function OrgView({ place }: { place: OrgPlace }) {
@@ -21,6 +23,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
   const narrow = useMedia(NARROW);
   const org = useOrg(place.filter);
   useUnfolded(org, place.focus);
+  const [dropped, setDropped] = useState<{ id: string; target: string } | null>(null);
   const opener = useRef<Element | null>(null);
 
   const latest = useRef(place);
@@ -62,7 +65,8 @@ export function OrgView({ place }: { place: OrgPlace }) {
       )}
       {!narrow && (
         <div className={css.scene}>
-          <Scene org={org} selected={place.focus} onSelect={select} onOpen={open} />
+          <Scene org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} />
+          <Suspense>{dropped !== null && <Dropped {...dropped} onClose={() => setDropped(null)} />}</Suspense>
         </div>
       )}
       {place.panel !== null && place.focus !== null && (
@@ -76,6 +80,11 @@ export function OrgView({ place }: { place: OrgPlace }) {
       )}
     </div>
   );
+}
+
+function Dropped({ id, target, onClose }: { id: string; target: string; onClose: () => void }): ReactNode {
+  const workspace = useData((state) => state.workspaces.get(id));
+  return workspace === undefined ? null : <MoveDialog workspace={workspace} target={target} onClose={onClose} />;
 }
 
 /** Who is selected is to be seen: the teams around it are unfolded, once. */

@@ -5,11 +5,11 @@ import { useData, useDesk } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import type { Workspace } from "../../core/state/model";
+import { treeOf } from "../../core/state/tree";
 import { allBelow } from "../../core/state/moveRules";
 import { plural } from "../../core/text/words";
 import css from "./AgentActions.module.css";
 import { DeedProblem, useDeed } from "../../ui/useAction";
-import { treeOf } from "./useOrg";
 
 interface Props {
   workspace: Workspace;

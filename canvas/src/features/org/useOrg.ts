@@ -2,26 +2,17 @@
 
 import { useMemo } from "react";
 import { useCalmData, useData, useDesk } from "../../core/app";
-import { leavesOf, type Leave } from "../../core/state/approvals";
+import { leavesOf } from "../../core/state/approvals";
 import { foldedTeams } from "../../core/session/folds";
-import type { Seat, Workspace } from "../../core/state/model";
+import type { Seat } from "../../core/state/model";
 import { matching } from "./outlineRows";
-import { memoized, useStored } from "../../core/store/store";
-import { teamsOf, type Team } from "../../core/state/teams";
-import { buildTree, type Tree } from "../../core/state/tree";
+import { useStored } from "../../core/store/store";
+import { teamsOf } from "../../core/state/teams";
+import { treeOf } from "../../core/state/tree";
+import type { MapOrg } from "../../map/org";
 
-export const treeOf = memoized((seats: ReadonlyMap<string, Seat>): Tree => buildTree(seats));
-
-export interface Org {
+export interface Org extends MapOrg {
   seats: ReadonlyMap<string, Seat>;
-  workspaces: ReadonlyMap<string, Workspace>;
-  /** What those wait for that ask for leave. */
-  leaves: ReadonlyMap<string, Leave>;
-  tree: Tree;
-  teams: ReadonlyMap<string, Team>;
-  folded: ReadonlySet<string>;
-  matches: ReadonlySet<string> | null;
-  fold: (id: string, folded: boolean) => void;
 }
 
 export function useOrg(filter: string): Org {

@@ -6,8 +6,9 @@ import { wordsOf, type Person } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { Command } from "../../ui/ShellCommand";
 import { useStored } from "../../core/store/store";
-import css from "../settings/SettingsView.module.css";
+import group from "../../ui/SettingsGroup.module.css";
 import { DeedProblem, useDeed } from "../../ui/useAction";
+import css from "./People.module.css";
 
 const ROLES = ["viewer", "operator", "owner"] as const;
 
@@ -22,7 +23,7 @@ export function People() {
   const owner = session.user.role === "owner";
   if (lists === null) return problem === null ? null : <p role="alert">{problem}</p>;
   return (
-    <section className={css.group} aria-labelledby="settings-people">
+    <section className={group.group} aria-labelledby="settings-people">
       <h3 id="settings-people">People</h3>
       <ul className={css.people} aria-label="People of the organisation">
         {lists.people.map((person) => (
@@ -39,7 +40,7 @@ export function People() {
           </ul>
         </>
       )}
-      {owner ? <Invite onMade={reread} /> : <p className={css.hint}>An owner of the organisation invites people and gives roles.</p>}
+      {owner ? <Invite onMade={reread} /> : <p className={group.hint}>An owner of the organisation invites people and gives roles.</p>}
     </section>
   );
 }
@@ -76,7 +77,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
     <li className={css.person}>
       <span className={css.who}>
         <bdi>{person.name}</bdi>
-        {self && <span className={css.hint}> (you)</span>}
+        {self && <span className={group.hint}> (you)</span>}
       </span>
       {owner ? (
         <>
@@ -93,7 +94,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
           )}
         </>
       ) : (
-        <span className={css.hint}>{person.role}</span>
+        <span className={group.hint}>{person.role}</span>
       )}
       <DeedProblem deed={deed} className={css.problem} />
     </li>
@@ -119,7 +120,7 @@ function Invited({ person, onChanged }: { person: Person; onChanged: () => Promi
     <li className={css.person}>
       <span className={css.who}>
         <bdi>{person.name}</bdi>
-        <span className={css.hint}> as {person.role}</span>
+        <span className={group.hint}> as {person.role}</span>
       </span>
       <Button disabled={deed.busy} onClick={() => deed.run(() => api.withdraw(session.org.id, person.id), "Withdrawn", onChanged)}>
         Withdraw
@@ -163,7 +164,7 @@ function Invite({ onMade }: { onMade: () => Promise<void> }) {
       <DeedProblem deed={deed} className={css.problem} />
       {link !== null && (
         <div role="group" aria-label={`Link for ${link.name}`}>
-          <p className={css.hint}>This link lets {link.name} in, once. It is shown only now.</p>
+          <p className={group.hint}>This link lets {link.name} in, once. It is shown only now.</p>
           <Command label={`Link for ${link.name}`} text={link.url} />
           <Button onClick={() => setLink(null)}>I have it, hide it</Button>
         </div>

@@ -8,6 +8,7 @@ import { wordsOf } from "../../core/api/api";
 import { askToNotify, mayNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
 import { People } from "../people/People";
+import group from "../../ui/SettingsGroup.module.css";
 import css from "./SettingsView.module.css";
 
 const THEMES: readonly { value: Theme; label: string }[] = [
@@ -30,7 +31,7 @@ export function SettingsView() {
       <div className={css.inside}>
         <h2 className={css.title}>Settings</h2>
         <p className={css.lead}>Colours and keys count for this browser.</p>
-        <fieldset className={css.group}>
+        <fieldset className={group.group}>
           <legend>Colours</legend>
           <div className={css.themes}>
             {THEMES.map(({ value, label }) => (
@@ -41,7 +42,7 @@ export function SettingsView() {
             ))}
           </div>
         </fieldset>
-        <fieldset className={css.group}>
+        <fieldset className={group.group}>
           <legend>Keys</legend>
           <Choice
             label="Enter sends a message"
@@ -75,7 +76,7 @@ function Notices() {
     if (on) void askToNotify().then((may) => (may ? settings.change({ notify: true }) : setRefused(true)));
   };
   return (
-    <fieldset className={css.group}>
+    <fieldset className={group.group}>
       <legend>When something waits for you</legend>
       <Choice label="Notify me" checked={notify && mayNotify()} onChange={choose}>
         Only while this page is hidden, and from one of its tabs. A click opens the request.
@@ -96,7 +97,7 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
       <input id={id} type="checkbox" checked={checked} aria-describedby={`${id}hint`} onChange={(event) => onChange(event.target.checked)} />
       <div>
         <label htmlFor={id}>{label}</label>
-        <p id={`${id}hint`} className={css.hint}>
+        <p id={`${id}hint`} className={group.hint}>
           {children}
         </p>
       </div>
@@ -107,9 +108,9 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
 /** The way there on narrow screens, whose rail has no room for it. */
 function Connect() {
   return (
-    <section className={css.group} aria-labelledby="settings-connect">
+    <section className={group.group} aria-labelledby="settings-connect">
       <h3 id="settings-connect">Agents</h3>
-      <p className={css.hint}>A new agent needs a seat, and a few lines on its machine.</p>
+      <p className={group.hint}>A new agent needs a seat, and a few lines on its machine.</p>
       <p>
         <Link className={css.way} to={{ view: "connect" }}>
           Connect an agent
@@ -124,9 +125,9 @@ function Instructions() {
   const { session } = useDesk();
   if (session.user.role !== "owner") return null;
   return (
-    <section className={css.group} aria-labelledby="settings-instructions">
+    <section className={group.group} aria-labelledby="settings-instructions">
       <h3 id="settings-instructions">Instructions to agents</h3>
-      <p className={css.hint}>What agents are told with each message, so that their answers come through Molecule.</p>
+      <p className={group.hint}>What agents are told with each message, so that their answers come through Molecule.</p>
       <p>
         <Link className={css.way} to={{ view: "instructions", templateId: null }}>
           Read and change them
@@ -142,12 +143,12 @@ function Person() {
   const [problem, setProblem] = useState<string | null>(null);
   const { name, role } = session.user;
   return (
-    <section className={css.group} aria-labelledby="settings-person">
+    <section className={group.group} aria-labelledby="settings-person">
       <h3 id="settings-person">You</h3>
       <p>
         Logged in as <strong>{name}</strong> at <strong>{session.org.name}</strong>; {ROLES[role] ?? role}.
       </p>
-      <p className={css.hint}>Molecule {session.version}</p>
+      <p className={group.hint}>Molecule {session.version}</p>
       <div>
         <Button onClick={() => void app.logOut().catch((error: unknown) => setProblem(wordsOf(error)))}>Log out</Button>
       </div>
