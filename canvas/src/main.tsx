@@ -13,7 +13,7 @@ if (holder === null) throw new Error("The page has no root.");
 const app = new App();
 followTheme(app.settings);
 startClock();
-void app.enter();
+void app.authenticate();
 createRoot(holder).render(
   <StrictMode>
     <Root app={app} />

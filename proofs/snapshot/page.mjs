@@ -20,7 +20,7 @@ const { isOpen } = await import("../../canvas/src/core/state/delegations.ts");
 
 const MOST_NOTES = 3;
 // Signs of life are told beside the journal; what was read of a page, and by which event it knows it, is the page's own.
-const BESIDE = new Set(["progress", "lifeAt", "updatedAt", "whole", "toldBy", "said_at"]);
+const BESIDE = new Set(["progress", "lifeAt", "updatedAt", "complete", "lastEventSeq", "reported_at"]);
 
 function without(item, names) {
   return Object.fromEntries(Object.entries(item).filter(([name]) => !names.has(name)));
@@ -30,7 +30,7 @@ function told(state, moving, ids) {
   const left = new Set([...BESIDE, ...moving]);
   return {
     last: state.last,
-    seats: state.seats,
+    orgNodes: state.orgNodes,
     unanswered: state.unanswered,
     workspaces: new Map([...state.workspaces].map(([id, each]) => [id, without(each, left)])),
     // What a person has read is told by no event.

@@ -1,136 +1,136 @@
 /** Who is logged in on this page, and what every view may use. */
 
 import { createContext, useContext } from "react";
-import { Desk } from "./session/sessionController";
-import { Api, Refusal, wordsOf } from "./api/api";
+import { SessionController } from "./session/sessionController";
+import { Api, ApiError, errorText } from "./api/api";
 import { browserRouter, type Place, type Router } from "./router";
 import type { State } from "./state/model";
 import { settingsStore, type Settings, type SettingsStore } from "./store/settings";
 import { createStore, useSelected, useStored, type Store } from "./store/store";
 import { ownerKey, Unsaved } from "./store/unsaved";
-import { browserVault, type Vault } from "./store/browserStorage";
+import { browserStorage, type KeyValueStorage } from "./store/browserStorage";
 import type { SessionView } from "./wire";
 
-type Door =
+type Access =
   | { kind: "checking" }
   | { kind: "unreachable"; problem: string }
   | { kind: "out"; problem: string | null }
-  | { kind: "in"; desk: Desk };
+  | { kind: "in"; desk: SessionController };
 
-const CODE = /^#login=(.+)$/;
+const LOGIN_CODE = /^#login=(.+)$/;
 
 export class App {
-  readonly door: Store<Door> = createStore<Door>({ kind: "checking" });
+  readonly access: Store<Access> = createStore<Access>({ kind: "checking" });
   /** Why a link let nobody in, for whoever is in all the same; null: there is nothing to tell, or it was put away. */
-  readonly refused: Store<string | null> = createStore<string | null>(null);
+  readonly linkError: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
   readonly unsaved = new Unsaved();
   readonly router: Router;
-  private readonly vault: Vault;
+  private readonly storage: KeyValueStorage;
   /** For whoever is not in yet. */
   private readonly api: Api;
-  private leaving = false;
+  private loggingOut = false;
   /** Of a link that has been opened and not yet answered: it is out of the address bar, and may still be good. */
   private code: string | null = null;
-  private entering: Promise<void> = Promise.resolve();
+  private pendingLogin: Promise<void> = Promise.resolve();
 
-  constructor(vault: Vault = browserVault(), router: Router = browserRouter()) {
-    this.vault = vault;
+  constructor(storage: KeyValueStorage = browserStorage(), router: Router = browserRouter()) {
+    this.storage = storage;
     this.router = router;
-    this.settings = settingsStore(vault);
+    this.settings = settingsStore(storage);
     this.api = new Api(() => undefined);
     window.addEventListener("storage", () => this.settings.reread());
     // A link pasted into the address bar of an open page loads nothing anew.
-    window.addEventListener("hashchange", () => void (CODE.test(location.hash) && this.enter()));
+    window.addEventListener("hashchange", () => void (LOGIN_CODE.test(location.hash) && this.authenticate()));
   }
 
   /** Logs in with the code of a one-time link, also whoever is in already, or goes on with the session that the browser has.
    * One after the other: whose answer comes last has set the browser's cookie last. */
-  enter(): Promise<void> {
-    const code = CODE.exec(location.hash)?.[1] ?? this.code;
+  authenticate(): Promise<void> {
+    const code = LOGIN_CODE.exec(location.hash)?.[1] ?? this.code;
     if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
     this.code = code;
-    this.entering = this.entering.then(() => this.knock());
-    return this.entering;
+    this.pendingLogin = this.pendingLogin.then(() => this.tryAuthenticate());
+    return this.pendingLogin;
   }
 
-  private async knock(): Promise<void> {
+  private async tryAuthenticate(): Promise<void> {
     const { code } = this;
     // Whoever is in stays so until a link is known to be good: what only this page has goes with its desk.
-    if (code === null || this.door.get().kind !== "in") this.shut({ kind: "checking" });
+    if (code === null || this.access.get().kind !== "in") this.setAccess({ kind: "checking" });
     try {
-      this.open(await (code === null ? this.api.session() : this.api.logIn(code)));
-      this.forget(code);
+      this.openSession(await (code === null ? this.api.session() : this.api.logIn(code)));
+      this.forgetCode(code);
     } catch (error) {
-      await this.refuse(error, code);
+      await this.handleFailure(error, code);
     }
   }
 
   /** A link that was opened meanwhile is still to be tried. */
-  private forget(code: string | null): void {
+  private forgetCode(code: string | null): void {
     if (this.code === code) this.code = null;
   }
 
   async logOut(): Promise<void> {
-    const door = this.door.get();
+    const door = this.access.get();
     if (door.kind !== "in") return;
-    this.leaving = true; // the live channel says that the session ended before the command is answered
+    this.loggingOut = true; // the live channel says that the session ended before the command is answered
     try {
       await door.desk.logOut();
-      this.leave();
+      this.endSession();
     } finally {
-      this.leaving = false;
+      this.loggingOut = false;
     }
   }
 
-  private async refuse(error: unknown, code: string | null): Promise<void> {
-    if (!(error instanceof Refusal)) return this.shut({ kind: "unreachable", problem: wordsOf(error) });
-    this.forget(code);
-    if (code === null) return this.shut({ kind: "out", problem: error.status === 401 ? null : error.message });
-    if (this.door.get().kind !== "in") await this.goOn(error.message);
-    if (this.door.get().kind === "in") this.refused.set(error.message);
+  private async handleFailure(error: unknown, code: string | null): Promise<void> {
+    if (!(error instanceof ApiError)) return this.setAccess({ kind: "unreachable", problem: errorText(error) });
+    this.forgetCode(code);
+    if (code === null) return this.setAccess({ kind: "out", problem: error.status === 401 ? null : error.message });
+    if (this.access.get().kind !== "in") await this.resumeSession(error.message);
+    if (this.access.get().kind === "in") this.linkError.set(error.message);
   }
 
   /** A link was refused; the session that the browser has may be good all the same. */
-  private async goOn(refusal: string): Promise<void> {
+  private async resumeSession(refusal: string): Promise<void> {
     try {
-      this.open(await this.api.session());
+      this.openSession(await this.api.session());
     } catch (error) {
-      const isOut = error instanceof Refusal && error.status === 401;
-      this.shut(isOut ? { kind: "out", problem: refusal } : { kind: "unreachable", problem: wordsOf(error) });
+      const isOut = error instanceof ApiError && error.status === 401;
+      this.setAccess(isOut ? { kind: "out", problem: refusal } : { kind: "unreachable", problem: errorText(error) });
     }
   }
 
-  private open(session: SessionView): void {
-    const desk = new Desk({
+  private openSession(session: SessionView): void {
+    const desk = new SessionController({
       session,
-      api: new Api(() => this.leave()),
-      vault: this.vault,
-      onLogOut: () => this.leave(),
-      onOther: () => void this.enter(),
+      api: new Api(() => this.endSession()),
+      vault: this.storage,
+      onLogOut: () => this.endSession(),
+      onOther: () => void this.authenticate(),
     });
-    this.refused.set(null);
+    this.linkError.set(null);
     // Whoever comes back after their session has ended finds what they had changed; nobody else does.
     this.unsaved.retain((key) => key.startsWith(ownerKey(session)));
-    this.shut({ kind: "in", desk });
+    this.setAccess({ kind: "in", desk });
     desk.start();
   }
 
-  private leave(): void {
-    if (this.door.get().kind !== "in") return;
-    if (this.leaving) this.unsaved.retain(() => false);
-    this.shut({ kind: "out", problem: this.leaving ? null : "Your session has ended." });
+  private endSession(): void {
+    if (this.access.get().kind !== "in") return;
+    if (this.loggingOut) this.unsaved.retain(() => false);
+    this.setAccess({ kind: "out", problem: this.loggingOut ? null : "Your session has ended." });
   }
 
-  private shut(next: Door): void {
-    const door = this.door.get();
+  private setAccess(next: Access): void {
+    const door = this.access.get();
     if (door.kind === "in") door.desk.stop();
-    this.door.set(next);
+    this.access.set(next);
   }
 }
 
 export const AppContext = createContext<App | null>(null);
-export const DeskContext = createContext<Desk | null>(null);
+export const SessionContext = createContext<SessionController | null>(null);
 
 export function useApp(): App {
   const app = useContext(AppContext);
@@ -138,23 +138,23 @@ export function useApp(): App {
   return app;
 }
 
-export function useDesk(): Desk {
-  const desk = useContext(DeskContext);
-  if (desk === null) throw new Error("This view needs a desk around it.");
-  return desk;
+export function useSession(): SessionController {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error("This view needs a desk around it.");
+  return session;
 }
 
 /** A part of the state; only views inside the shell ask, and the shell shows them once there is a state. */
 export function useData<R>(select: (state: State) => R): R {
-  return useSelected(useDesk().data, (state) => select(known(state)));
+  return useSelected(useSession().data, (state) => select(requireState(state)));
 }
 
 /** The same for what is computed from all agents. */
-export function useCalmData<R>(select: (state: State) => R): R {
-  return useSelected(useDesk().calm, (state) => select(known(state)));
+export function useThrottledData<R>(select: (state: State) => R): R {
+  return useSelected(useSession().throttledData, (state) => select(requireState(state)));
 }
 
-function known(state: State | null): State {
+function requireState(state: State | null): State {
   if (state === null) throw new Error("The organisation has not been read yet.");
   return state;
 }

@@ -4,10 +4,10 @@ import { memo } from "react";
 import { useData } from "../core/app";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
-import { Standing } from "../ui/AgentStatusMark";
+import { AgentStatusMark } from "../ui/AgentStatusMark";
 import { countUnanswered } from "../core/state/obligationUpdates";
 import { taskOf } from "../core/state/agentStatus";
-import { useStanding } from "../core/state/useAgentStatus";
+import { useAgentStatus } from "../core/state/useAgentStatus";
 import css from "./OrgMap.module.css";
 
 interface Props {
@@ -24,7 +24,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
-  const standing = useStanding(workspace);
+  const standing = useAgentStatus(workspace);
   if (!workspace) return null;
   const task = taskOf(workspace);
   const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
@@ -41,7 +41,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <Standing standing={standing} />
+          <AgentStatusMark standing={standing} />
         </span>
         <span className={css.badges}>
           <Badge unread={unanswered} word="without an answer" wrong />

@@ -3,24 +3,24 @@
  * same in words. */
 
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
-import { useDesk } from "../core/app";
+import { useSession } from "../core/app";
 import { IconButton } from "../ui/Button";
 import { childrenOf } from "../core/state/tree";
-import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
+import { fit, pan, show, isSameCamera, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
 import { BUNDLE_ZOOM, type Edges } from "./edges";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
-import { sceneMemory } from "./memory";
+import { mapMemory } from "./memory";
 import { EdgeLegend, MessageEdges } from "./MessageEdges";
 import type { MapOrg } from "./org";
-import { noteReady } from "./ready";
+import { noteReady } from "./performanceMark";
 import css from "./OrgMap.module.css";
 import { TeamFrame } from "./TeamFrame";
-import { useCarrying } from "./useDragging";
+import { useDragging } from "./useDragging";
 import { useEdges } from "./useEdges";
 import { usePainting } from "./usePainting";
-import { cardAt, isNear, MOST_CARDS, textScale, visibleIn, type Visible } from "./visible";
+import { cardAt, isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
 
 /** What dragging does, for whoever cannot drag. */
 const MOVES = [
@@ -41,9 +41,9 @@ interface Props {
   onDrop: (id: string, target: string) => void;
 }
 
-export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
-  const desk = useDesk();
-  const memory = sceneMemory(desk.session.org.id);
+export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
+  const session = useSession();
+  const memory = mapMemory(session.identity.org.id);
   const stage = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
   const zoomText = useRef<HTMLSpanElement>(null);
@@ -52,7 +52,7 @@ export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
   const hint = useId();
 
   const layout = useLayoutOf(org, memory, packed);
-  const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MOST_CARDS, cards: null }));
+  const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MAX_CARDS, cards: null }));
   const [bundled, setBundled] = useState(false);
   const edges = useEdges({ layout, tree: org.tree, selected, bundled });
   const painting = usePainting({ org, layout, selected, edges, hidden: visible.near });
@@ -75,7 +75,7 @@ export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
     (move: (camera: Camera) => Camera): void => {
       if (memory.camera === null) return;
       const moved = move(memory.camera);
-      if (standsStill(moved, memory.camera)) return;
+      if (isSameCamera(moved, memory.camera)) return;
       memory.camera = moved;
       memory.fittedTo = null;
       latestDraw.current();
@@ -130,7 +130,7 @@ export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
     return element === null ? undefined : listen({ element, change, fit: fitAll, middle });
   }, [change, fitAll, middle]);
 
-  const carried = useCarrying({ stage, layout, memory, onDrop });
+  const carried = useDragging({ stage, layout, memory, onDrop });
 
   const click = (event: React.MouseEvent): void => {
     const target = event.target instanceof Element ? event.target : null;
@@ -160,7 +160,7 @@ export function Scene({ org, selected, onSelect, onOpen, onDrop }: Props) {
       >
         <canvas ref={painting.canvas} className={css.canvas} aria-hidden="true" hidden={visible.near} />
         <div ref={layer} className={css.layer}>
-          {visible.near && <Near org={org} layout={layout} visible={visible} selected={selected} edges={edges} />}
+          {visible.near && <MapCards org={org} layout={layout} visible={visible} selected={selected} edges={edges} />}
         </div>
       </div>
       {carried}
@@ -221,7 +221,7 @@ interface NearProps {
   edges: Edges;
 }
 
-function Near({ org, layout, visible, selected, edges }: NearProps) {
+function MapCards({ org, layout, visible, selected, edges }: NearProps) {
   const { tree, teams, folded, matches } = org;
   const shown = (id: string): boolean => visible.cards === null || visible.cards.has(id);
   return (

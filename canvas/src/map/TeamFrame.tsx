@@ -4,8 +4,8 @@
 import { memo } from "react";
 import { useData } from "../core/app";
 import { Icon } from "../ui/Icon";
-import { Glyph } from "../ui/AgentStatusMark";
-import { WORDS, type Counts } from "../core/state/agentStatus";
+import { AgentStatusGlyph } from "../ui/AgentStatusMark";
+import { STATUS_TEXTS, type Counts } from "../core/state/agentStatus";
 import css from "./OrgMap.module.css";
 
 interface Props {
@@ -31,10 +31,10 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, size, 
         <span className={css.size}>{size} agents</span>
         <span className={css.counts}>
           {[...counts].map(([standing, count]) => (
-            <span key={standing} className={css.count} title={`${count} ${WORDS[standing]}`}>
-              <Glyph standing={standing} />
+            <span key={standing} className={css.count} title={`${count} ${STATUS_TEXTS[standing]}`}>
+              <AgentStatusGlyph standing={standing} />
               {count}
-              <span className="visually-hidden"> {WORDS[standing]}</span>
+              <span className="visually-hidden"> {STATUS_TEXTS[standing]}</span>
             </span>
           ))}
         </span>

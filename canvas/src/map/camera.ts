@@ -34,7 +34,7 @@ export function pan(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x + dx, y: camera.y + dy };
 }
 
-export function standsStill(one: Camera, other: Camera): boolean {
+export function isSameCamera(one: Camera, other: Camera): boolean {
   return one.x === other.x && one.y === other.y && one.zoom === other.zoom;
 }
 

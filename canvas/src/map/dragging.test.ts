@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { carryCards, dropTarget } from "./dragging";
+import { dragCards, dropTarget } from "./dragging";
 import { layOut } from "./layout";
 import type { Tree } from "../core/state/tree";
 
@@ -33,7 +33,7 @@ function scene(): { element: HTMLElement; card: HTMLElement; shown: unknown[]; d
   element.setPointerCapture = vi.fn();
   const shown: unknown[] = [];
   const dropped: string[][] = [];
-  const stop = carryCards({
+  const stop = dragCards({
     element,
     targetAt: (point) => (point.x > 100 ? "team" : null),
     show: (carry) => shown.push(carry === null ? null : carry.target),

@@ -24,7 +24,7 @@ export function dropTarget(layout: Layout, camera: Camera, point: Point, carried
   return found;
 }
 
-interface Ways {
+interface DragOptions {
   element: HTMLElement;
   targetAt: (point: Point, carried: string) => string | null;
   /** Where the carried card is now, and over whom; null: nothing is carried any more. */
@@ -32,7 +32,7 @@ interface Ways {
   drop: (id: string, target: string) => void;
 }
 
-export function carryCards({ element, targetAt, show, drop }: Ways): () => void {
+export function dragCards({ element, targetAt, show, drop }: DragOptions): () => void {
   let start: { id: string; at: Point; pointer: number } | null = null;
   let carrying = false;
   const local = (event: PointerEvent): Point => {
@@ -71,8 +71,8 @@ export function carryCards({ element, targetAt, show, drop }: Ways): () => void 
     const carried = carrying;
     end();
     if (!carried) return;
-    element.addEventListener("click", swallow, { capture: true, once: true });
-    setTimeout(() => element.removeEventListener("click", swallow, { capture: true }), 0);
+    element.addEventListener("click", suppressClick, { capture: true, once: true });
+    setTimeout(() => element.removeEventListener("click", suppressClick, { capture: true }), 0);
     if (target !== null) drop(id, target);
   };
   const key = (event: KeyboardEvent): void => {
@@ -96,7 +96,7 @@ export function carryCards({ element, targetAt, show, drop }: Ways): () => void 
 }
 
 /** The click that follows a drop opens nothing. */
-function swallow(event: Event): void {
+function suppressClick(event: Event): void {
   event.stopPropagation();
   event.preventDefault();
 }

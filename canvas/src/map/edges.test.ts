@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { mergeDelegation, type Delegation } from "../core/state/delegations";
-import type { Seat } from "../core/state/model";
+import type { OrgNode } from "../core/state/model";
 import { buildTree } from "../core/state/tree";
-import { anyRecent, edgesOf, headOf, MOST_EDGES, type EdgesOf } from "./edges";
+import { anyRecent, edgesOf, headOf, MAX_EDGES, type EdgesOf } from "./edges";
 import { layOut } from "./layout";
 
 const NOON = Date.parse("2026-03-01T12:00:00Z");
-const seat = (id: string, parentId: string | null): [string, Seat] => [id, { id, parentId, name: id, createdAt: "2026-01-01T00:00:00Z" }];
+const seat = (id: string, parentId: string | null): [string, OrgNode] => [id, { id, parentId, name: id, createdAt: "2026-01-01T00:00:00Z" }];
 const SEATS = new Map([seat("lead", null), seat("red", "lead"), seat("r1", "red"), seat("r2", "red"), seat("blue", "lead"), seat("b1", "blue"), seat("b2", "blue")]);
 const TREE = buildTree(SEATS);
 
@@ -52,15 +52,15 @@ test("what is in a folded team stands for its team, and from afar teams are bund
 });
 
 test("more lines than can be told apart are counted and not drawn", () => {
-  const many = new Map<string, Seat>([seat("lead", null)]);
+  const many = new Map<string, OrgNode>([seat("lead", null)]);
   const works: Delegation[] = [];
-  for (let at = 0; at < MOST_EDGES + 30; at += 1) {
+  for (let at = 0; at < MAX_EDGES + 30; at += 1) {
     many.set(...seat(`w${at}`, "lead"));
     works.push(given("lead", `w${at}`));
   }
   const tree = buildTree(many);
   const found = edges(works, { tree, layout: layOut(tree, new Set(), null) });
-  expect(found.shown).toHaveLength(MOST_EDGES);
+  expect(found.shown).toHaveLength(MAX_EDGES);
   expect(found.more).toBe(30);
 });
 

@@ -1,7 +1,7 @@
 /** The lines between agents that gave each other work: those of the last minute, and all open ones of the agent that was chosen.
  * Pure; the data are the delegations that the page has. */
 
-import { bubbleState, isOpen, type Delegation } from "../core/state/delegations";
+import { delegationState, isOpen, type Delegation } from "../core/state/delegations";
 import type { Tree } from "../core/state/tree";
 import type { Layout } from "./layout";
 import type { Box } from "./pack";
@@ -9,11 +9,11 @@ import type { Box } from "./pack";
 /** So long after something happened its line is seen. */
 export const SHOWN_MS = 60_000;
 /** More lines than these tell nothing. */
-export const MOST_EDGES = 200;
+export const MAX_EDGES = 200;
 /** Smaller than this, a line is one between teams. */
 export const BUNDLE_ZOOM = 0.28;
 /** Lines between the same cards, in each direction and of each state, lie so far beside each other. */
-const ASIDE = 7;
+const OFFSET = 7;
 
 export type EdgeState = "waiting" | "working" | "done" | "failed";
 
@@ -62,13 +62,13 @@ export function edgesOf({ delegations, layout, tree, selected, bundled, now }: E
   }
   const newest = [...bundles].sort(([, one], [, other]) => (one.at > other.at ? -1 : one.at < other.at ? 1 : 0));
   const lanes = new Map<string, number>();
-  const shown = newest.slice(0, MOST_EDGES).flatMap(([key, { from, to, state, count }]) => {
+  const shown = newest.slice(0, MAX_EDGES).flatMap(([key, { from, to, state, count }]) => {
     const lane = (lanes.get(`${from} ${to}`) ?? 0) + 1;
     lanes.set(`${from} ${to}`, lane);
-    const line = lineBetween(boxOf(from, layout), boxOf(to, layout), lane * ASIDE);
+    const line = lineBetween(boxOf(from, layout), boxOf(to, layout), lane * OFFSET);
     return line === null ? [] : [{ key, state, count, ...line }];
   });
-  return { shown, more: Math.max(0, newest.length - MOST_EDGES) };
+  return { shown, more: Math.max(0, newest.length - MAX_EDGES) };
 }
 
 function isShown(each: Delegation, selected: string | null, now: number): boolean {
@@ -87,7 +87,7 @@ export function anyRecent(delegations: ReadonlyMap<string, Delegation>, now: num
 }
 
 function stateOf(each: Delegation, now: number): EdgeState {
-  const state = bubbleState(each, undefined, now, Infinity);
+  const state = delegationState(each, undefined, now, Infinity);
   if (state === "working") return "working";
   if (state === "completed") return "done";
   return isOpen(each) ? "waiting" : "failed";

@@ -17,7 +17,7 @@ interface Stage {
 }
 
 export function listen(stage: Stage): () => void {
-  const hand = new Hand(stage);
+  const hand = new PointerTracker(stage);
   const { element } = stage;
   const onWheel = (event: WheelEvent): void => {
     event.preventDefault();
@@ -85,7 +85,7 @@ interface Point {
 }
 
 /** One pointer pans, two pinch. */
-class Hand {
+class PointerTracker {
   private readonly stage: Stage;
   private readonly fingers = new Map<number, Point>();
   private start: Point = { x: 0, y: 0 };

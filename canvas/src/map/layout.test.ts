@@ -1,21 +1,21 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Seat } from "../core/state/model";
+import type { OrgNode } from "../core/state/model";
 import { buildTree, childrenOf, walk, type Tree } from "../core/state/tree";
 import { layOut, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
 const NOBODY: ReadonlySet<string> = new Set();
 
-function seat(id: string, parentId: string | null, turn = 0): Seat {
+function seat(id: string, parentId: string | null, turn = 0): OrgNode {
   return { id, parentId, name: `agent ${id}`, createdAt: String(turn).padStart(9, "0") };
 }
 
 /** Parents as numbers: below which of those before it each one stands; -1 at the top. */
-function organisation(parents: readonly number[]): Map<string, Seat> {
-  const seats = parents.map((parent, at) => seat(`n${at}`, parent < 0 ? null : `n${parent % Math.max(1, at)}`, at));
-  return new Map(seats.map((each) => [each.id, each]));
+function organisation(parents: readonly number[]): Map<string, OrgNode> {
+  const nodes = parents.map((parent, at) => seat(`n${at}`, parent < 0 ? null : `n${parent % Math.max(1, at)}`, at));
+  return new Map(nodes.map((each) => [each.id, each]));
 }
 
 const parents = fc.array(fc.integer({ min: -1, max: 40 }), { minLength: 1, maxLength: 60 }).map((all) => all.map((each, at) => (at === 0 ? -1 : each)));
@@ -60,16 +60,16 @@ test("that holds through any coming, going and folding, starting from what was t
   const step = fc.record({ parent: fc.integer({ min: -1, max: 60 }), remove: fc.integer({ min: 0, max: 60 }), fold: fc.integer({ min: 0, max: 60 }), kind: fc.integer({ min: 0, max: 3 }) });
   fc.assert(
     fc.property(parents, fc.array(step, { maxLength: 25 }), (all, steps) => {
-      const seats = organisation(all);
+      const nodes = organisation(all);
       let folded: ReadonlySet<string> = NOBODY;
-      let layout = layOut(buildTree(seats), folded, null);
+      let layout = layOut(buildTree(nodes), folded, null);
       steps.forEach(({ parent, remove, fold, kind }, turn) => {
-        const ids = [...seats.keys()];
+        const ids = [...nodes.keys()];
         const id = ids[(kind === 0 ? remove : fold) % Math.max(1, ids.length)];
-        if (kind === 0 && id !== undefined && ids.length > 1) seats.delete(id);
+        if (kind === 0 && id !== undefined && ids.length > 1) nodes.delete(id);
         else if (kind === 1 && id !== undefined) folded = folded.has(id) ? new Set() : new Set([id]);
-        else seats.set(`m${turn}`, seat(`m${turn}`, parent < 0 ? null : (ids[parent % ids.length] ?? null), 1_000 + turn));
-        const tree = buildTree(seats);
+        else nodes.set(`m${turn}`, seat(`m${turn}`, parent < 0 ? null : (ids[parent % ids.length] ?? null), 1_000 + turn));
+        const tree = buildTree(nodes);
         layout = layOut(tree, folded, layout);
         expectSound(tree, layout);
       });
@@ -81,9 +81,9 @@ test("that holds through any coming, going and folding, starting from what was t
 test("the same organisation is laid out the same, in whatever order it was learned", () => {
   fc.assert(
     fc.property(parents, (all) => {
-      const seats = organisation(all);
-      const shuffled = new Map([...seats].reverse());
-      const [one, other] = [layOut(buildTree(seats), NOBODY, null), layOut(buildTree(shuffled), NOBODY, null)];
+      const nodes = organisation(all);
+      const shuffled = new Map([...nodes].reverse());
+      const [one, other] = [layOut(buildTree(nodes), NOBODY, null), layOut(buildTree(shuffled), NOBODY, null)];
       expect(one.cards).toEqual(other.cards);
       expect(one.frames).toEqual(other.frames);
     }),
@@ -92,9 +92,9 @@ test("the same organisation is laid out the same, in whatever order it was learn
 });
 
 test("a changed name moves nothing", () => {
-  const seats = organisation([-1, 0, 0, 1, 1, 2]);
-  const before = layOut(buildTree(seats), NOBODY, null);
-  const after = layOut(buildTree(new Map([...seats].map(([id, each]) => [id, { ...each, name: `${each.name}!` }]))), NOBODY, before);
+  const nodes = organisation([-1, 0, 0, 1, 1, 2]);
+  const before = layOut(buildTree(nodes), NOBODY, null);
+  const after = layOut(buildTree(new Map([...nodes].map(([id, each]) => [id, { ...each, name: `${each.name}!` }]))), NOBODY, before);
   expect(after.cards).toEqual(before.cards);
 });
 
@@ -104,18 +104,18 @@ const COMPANY = organisation([-1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, -1, 13, 13
 test("an agent that comes or goes moves only its team and the frames around it", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 15 }), fc.integer({ min: 1, max: 12 }), (parent, count) => {
-      const seats = new Map(COMPANY);
-      let layout = layOut(buildTree(seats), NOBODY, null);
+      const nodes = new Map(COMPANY);
+      let layout = layOut(buildTree(nodes), NOBODY, null);
       for (let turn = 0; turn < count; turn += 1) {
         const before = layout;
-        seats.set(`new${turn}`, seat(`new${turn}`, `n${parent}`, 100 + turn));
-        const tree = buildTree(seats);
+        nodes.set(`new${turn}`, seat(`new${turn}`, `n${parent}`, 100 + turn));
+        const tree = buildTree(nodes);
         layout = layOut(tree, NOBODY, before);
         expectOthersStay(tree, before, layout, `n${parent}`);
       }
       const before = layout;
-      seats.delete("new0");
-      const tree = buildTree(seats);
+      nodes.delete("new0");
+      const tree = buildTree(nodes);
       expectOthersStay(tree, before, layOut(tree, NOBODY, before), `n${parent}`);
     }),
     { numRuns: 40 },

@@ -3,19 +3,19 @@
 import type { Camera } from "./camera";
 import type { Layout } from "./layout";
 
-interface Remembered {
+interface MapMemory {
   camera: Camera | null;
   layout: Layout | null;
   /** How many cards there were when it was fitted last; none once somebody moved it. */
   fittedTo: number | null;
 }
 
-const scenes = new Map<string, Remembered>();
+const scenes = new Map<string, MapMemory>();
 
-export function sceneMemory(orgId: string): Remembered {
+export function mapMemory(orgId: string): MapMemory {
   const known = scenes.get(orgId);
   if (known) return known;
-  const made: Remembered = { camera: null, layout: null, fittedTo: null };
+  const made: MapMemory = { camera: null, layout: null, fittedTo: null };
   scenes.set(orgId, made);
   return made;
 }

@@ -58,7 +58,7 @@ function targetWidth(items: readonly Item[], gap: number, aspect: number): numbe
   return Math.max(widest, Math.sqrt(area * aspect) + (items[0]?.w ?? 0) / 2 - gap);
 }
 
-interface Ledge {
+interface Segment {
   x: number;
   y: number;
   w: number;
@@ -66,21 +66,21 @@ interface Ledge {
 
 /** How far down the space is taken, from left to right. */
 class Skyline {
-  private ledges: Ledge[];
+  private segments: Segment[];
   private readonly width: number;
   private readonly gap: number;
 
   constructor(width: number, gap: number, y: number) {
     this.width = width + gap;
     this.gap = gap;
-    this.ledges = [{ x: 0, y, w: this.width }];
+    this.segments = [{ x: 0, y, w: this.width }];
   }
 
   /** The highest place that is wide enough, and of those the leftmost. */
   place(item: Item): Box {
     const w = item.w + this.gap;
     let best = { x: 0, y: Infinity };
-    for (const [at, { x }] of this.ledges.entries()) {
+    for (const [at, { x }] of this.segments.entries()) {
       if (x > 0 && x + w > this.width) break;
       const y = this.restingOn(at, x + w);
       if (y < best.y) best = { x, y };
@@ -91,8 +91,8 @@ class Skyline {
 
   private restingOn(at: number, right: number): number {
     let y = 0;
-    for (let next = at; next < this.ledges.length; next += 1) {
-      const ledge = this.ledges[next];
+    for (let next = at; next < this.segments.length; next += 1) {
+      const ledge = this.segments[next];
       if (!ledge || ledge.x >= right) break;
       y = Math.max(y, ledge.y);
     }
@@ -101,17 +101,17 @@ class Skyline {
 
   private raise(x: number, w: number, y: number): void {
     const right = x + w;
-    const left = this.ledges.filter((ledge) => ledge.x < x).map((ledge) => ({ ...ledge, w: Math.min(ledge.w, x - ledge.x) }));
-    const rest = this.ledges
+    const left = this.segments.filter((ledge) => ledge.x < x).map((ledge) => ({ ...ledge, w: Math.min(ledge.w, x - ledge.x) }));
+    const rest = this.segments
       .filter((ledge) => ledge.x + ledge.w > right)
       .map((ledge) => (ledge.x >= right ? ledge : { x: right, y: ledge.y, w: ledge.x + ledge.w - right }));
-    this.ledges = joined([...left, { x, y, w }, ...rest]);
+    this.segments = joined([...left, { x, y, w }, ...rest]);
   }
 }
 
 /** Neighbours of one height are one ledge, so that a full row is a single one again. */
-function joined(ledges: readonly Ledge[]): Ledge[] {
-  const found: Ledge[] = [];
+function joined(ledges: readonly Segment[]): Segment[] {
+  const found: Segment[] = [];
   for (const ledge of ledges) {
     const last = found.at(-1);
     if (last?.y === ledge.y) found[found.length - 1] = { ...last, w: last.w + ledge.w };

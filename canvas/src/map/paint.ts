@@ -1,7 +1,7 @@
 /** Paints the scene when there are more cards than the document should hold: blocks from afar, small cards from nearer.
  * The same boxes, glyphs and colours as near; no text that cannot be read. */
 
-import type { Standing } from "../core/state/agentStatus";
+import type { AgentStatus } from "../core/state/agentStatus";
 import type { Team } from "../core/state/teams";
 import { view, type Camera, type Size } from "./camera";
 import { DASHES, headOf, type Edge, type EdgeState } from "./edges";
@@ -24,14 +24,14 @@ export interface Palette {
   soft: string;
   accent: string;
   font: string;
-  standing: Readonly<Record<Standing, string>>;
+  status: Readonly<Record<AgentStatus, string>>;
 }
 
 export interface Painted {
   layout: Layout;
   teams: ReadonlyMap<string, Team>;
   name: (id: string) => string;
-  standing: (id: string) => Standing;
+  statusOf: (id: string) => AgentStatus;
   edges: readonly Edge[];
   selected: string | null;
   matches: ReadonlySet<string> | null;
@@ -40,7 +40,7 @@ export interface Painted {
 export function readPalette(element: Element): Palette {
   const style = getComputedStyle(element);
   const token = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  const standing: Record<Standing, string> = {
+  const standing: Record<AgentStatus, string> = {
     failed: token("bad"),
     waiting: token("waiting"),
     asking: token("waiting"),
@@ -63,7 +63,7 @@ export function readPalette(element: Element): Palette {
     soft: token("soft"),
     accent: token("accent"),
     font: style.fontFamily,
-    standing,
+    status: standing,
   };
 }
 
@@ -95,7 +95,7 @@ function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, pa
   const onScreen = ({ x, y }: Edge["from"]): Edge["from"] => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
   const [from, to] = [onScreen(edge.from), onScreen(edge.to)];
   const [tip, left, right] = headOf({ from, to }, 7);
-  ctx.strokeStyle = palette.standing[EDGE_COLOURS[edge.state]];
+  ctx.strokeStyle = palette.status[EDGE_COLOURS[edge.state]];
   ctx.fillStyle = ctx.strokeStyle;
   ctx.lineWidth = Math.min(4, 1 + Math.log2(edge.count));
   ctx.setLineDash([...DASHES[edge.state]]);
@@ -112,7 +112,7 @@ function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, pa
 }
 
 /** Lines have the colours of standings that mean the same. */
-const EDGE_COLOURS: Readonly<Record<EdgeState, Standing>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
+const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
 
 function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, frame: Frame, box: Box, zoom: number, palette: Palette): void {
   ctx.fillStyle = frame.depth % 2 === 0 ? palette.sunk : palette.page;
@@ -123,7 +123,7 @@ function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, fr
   ctx.stroke();
   const team = what.teams.get(id);
   if (zoom < TITLE_ZOOM) {
-    if (team && zoom < FAR_ZOOM && box.w > 6) bar(ctx, box, palette.standing[team.worst]);
+    if (team && zoom < FAR_ZOOM && box.w > 6) bar(ctx, box, palette.status[team.worst]);
     return;
   }
   ctx.fillStyle = palette.muted;
@@ -144,14 +144,14 @@ function paintDots(ctx: CanvasRenderingContext2D, what: Painted, seen: Box, onSc
     if (!overlap(card, seen)) continue;
     const box = onScreen(card);
     ctx.globalAlpha = isDimmed(what, id) ? 0.2 : 1;
-    ctx.fillStyle = palette.standing[what.standing(id)];
+    ctx.fillStyle = palette.status[what.statusOf(id)];
     ctx.fillRect(box.x, box.y, Math.max(1, box.w), Math.max(1, box.h));
   }
   ctx.globalAlpha = 1;
 }
 
 function paintCard(ctx: CanvasRenderingContext2D, what: Painted, id: string, box: Box, zoom: number, palette: Palette): void {
-  const standing = what.standing(id);
+  const standing = what.statusOf(id);
   ctx.globalAlpha = isDimmed(what, id) ? 0.25 : 1;
   ctx.fillStyle = palette.card;
   ctx.strokeStyle = what.selected === id ? palette.accent : palette.line;
@@ -182,10 +182,10 @@ function rounded(ctx: CanvasRenderingContext2D, box: Box, radius: number): void 
 }
 
 /** The shapes of the document's glyphs, around a middle. */
-function glyph(ctx: CanvasRenderingContext2D, standing: Standing, x: number, y: number, size: number, palette: Palette): void {
+function glyph(ctx: CanvasRenderingContext2D, standing: AgentStatus, x: number, y: number, size: number, palette: Palette): void {
   const r = size / 2;
-  ctx.fillStyle = palette.standing[standing];
-  ctx.strokeStyle = palette.standing[standing];
+  ctx.fillStyle = palette.status[standing];
+  ctx.strokeStyle = palette.status[standing];
   ctx.lineWidth = Math.max(1, size / 7);
   ctx.setLineDash(standing === "provisioning" ? [size / 8, size / 8] : []);
   ctx.beginPath();

@@ -1,13 +1,13 @@
 /** Moving agents by drag in the scene: shows where one would go, and asks once it is dropped. */
 
 import { useEffect, useRef, type ReactNode, type RefObject } from "react";
-import { useData, useDesk } from "../core/app";
+import { useData, useSession } from "../core/app";
 import type { Camera } from "./camera";
-import { carryCards, dropTarget } from "./dragging";
+import { dragCards, dropTarget } from "./dragging";
 import type { Layout } from "./layout";
 import css from "./OrgMap.module.css";
 
-interface Scene {
+interface DragInput {
   stage: RefObject<HTMLDivElement | null>;
   layout: Layout;
   memory: { camera: Camera | null };
@@ -15,20 +15,20 @@ interface Scene {
 }
 
 /** What stands over the scene while a card is carried, and the question after the drop. */
-export function useCarrying({ stage, layout, memory, onDrop }: Scene): ReactNode {
-  const { maySend } = useDesk();
+export function useDragging({ stage, layout, memory, onDrop }: DragInput): ReactNode {
+  const { canSend } = useSession();
   const ghost = useRef<HTMLDivElement>(null);
   const latest = useRef(layout);
   latest.current = layout;
   const latestDrop = useRef(onDrop);
   latestDrop.current = onDrop;
-  const names = useData((state) => state.seats);
+  const names = useData((state) => state.orgNodes);
   const latestNames = useRef(names);
   latestNames.current = names;
   useEffect(() => {
     const element = stage.current;
-    if (element === null || !maySend) return undefined;
-    return carryCards({
+    if (element === null || !canSend) return undefined;
+    return dragCards({
       element,
       targetAt: (point, carried) => (memory.camera === null ? null : dropTarget(latest.current, memory.camera, point, carried)),
       show: (carry) => {
@@ -41,6 +41,6 @@ export function useCarrying({ stage, layout, memory, onDrop }: Scene): ReactNode
       },
       drop: (id, target) => latestDrop.current(id, target),
     });
-  }, [stage, memory, maySend]);
+  }, [stage, memory, canSend]);
   return <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />;
 }

@@ -1,12 +1,12 @@
 /** The lines as they are now. They are computed anew when something happens, and each second until the last one has gone. */
 
 import { useRef } from "react";
-import { useCalmData } from "../core/app";
+import { useThrottledData } from "../core/app";
 import { useSeconds } from "../ui/useSeconds";
 import { anyRecent, edgesOf, type Edges, type EdgesOf } from "./edges";
 
 export function useEdges(asked: Omit<EdgesOf, "delegations" | "now">): Edges {
-  const delegations = useCalmData((state) => state.delegations);
+  const delegations = useThrottledData((state) => state.delegations);
   const runs = anyRecent(delegations, Date.now());
   const tick = useSeconds(runs);
   const now = runs ? Math.max(tick, Date.now()) : Date.now();

@@ -2,13 +2,13 @@
 
 import { useCallback, useEffect, useMemo, useRef, type RefObject } from "react";
 import { useScheme } from "../ui/theme";
-import { shownStanding } from "../core/state/agentStatus";
+import { shownStatus } from "../core/state/agentStatus";
 import type { Camera, Size } from "./camera";
 import type { Edges } from "./edges";
 import type { Layout } from "./layout";
 import type { MapOrg } from "./org";
 import { paint, readPalette, type Painted, type Palette } from "./paint";
-import { noteReady } from "./ready";
+import { noteReady } from "./performanceMark";
 
 interface Painting {
   canvas: RefObject<HTMLCanvasElement | null>;
@@ -71,7 +71,7 @@ export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): 
 }
 
 function usePainted({ org, layout, selected, edges }: Shown): Painted {
-  const { workspaces, leaves, teams, matches } = org;
+  const { workspaces, pendingApprovals, teams, matches } = org;
   return useMemo(() => {
     const at = (id: string) => workspaces.get(id);
     return {
@@ -81,12 +81,12 @@ function usePainted({ org, layout, selected, edges }: Shown): Painted {
       selected,
       matches,
       name: (id) => at(id)?.name ?? "",
-      standing: (id) => {
+      statusOf: (id) => {
         const workspace = at(id);
-        return workspace ? shownStanding(workspace, leaves.get(id)) : "offline";
+        return workspace ? shownStatus(workspace, pendingApprovals.get(id)) : "offline";
       },
     };
-  }, [layout, teams, matches, selected, edges, workspaces, leaves]);
+  }, [layout, teams, matches, selected, edges, workspaces, pendingApprovals]);
 }
 
 function resize(element: HTMLCanvasElement, size: Size, scale: number): void {

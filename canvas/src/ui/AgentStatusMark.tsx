@@ -1,6 +1,6 @@
 /** An agent's standing as glyph and word; the colour only repeats what the shape says. */
 
-import { WORDS, type Standing as StandingName } from "../core/state/agentStatus";
+import { STATUS_TEXTS, type AgentStatus as StandingName } from "../core/state/agentStatus";
 import css from "./AgentStatusMark.module.css";
 
 const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
@@ -34,7 +34,7 @@ const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
   offline: <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function Glyph({ standing }: { standing: StandingName }) {
+export function AgentStatusGlyph({ standing }: { standing: StandingName }) {
   return (
     <svg className={`${css.glyph} ${css[standing]}`} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
       {SHAPES[standing]}
@@ -42,11 +42,11 @@ export function Glyph({ standing }: { standing: StandingName }) {
   );
 }
 
-export function Standing({ standing }: { standing: StandingName }) {
+export function AgentStatusMark({ standing }: { standing: StandingName }) {
   return (
     <span className={`${css.standing} ${css[standing]}`}>
-      <Glyph standing={standing} />
-      {WORDS[standing]}
+      <AgentStatusGlyph standing={standing} />
+      {STATUS_TEXTS[standing]}
     </span>
   );
 }

@@ -1,6 +1,6 @@
 /** The initials of a name on a calm tint; decoration, the name stands beside it. */
 
-import { initials, tintOf } from "../core/text/words";
+import { initials, tintOf } from "../core/text/strings";
 import css from "./Avatar.module.css";
 
 const TINTS = [css.t0, css.t1, css.t2, css.t3, css.t4, css.t5];

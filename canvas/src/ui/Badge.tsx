@@ -1,6 +1,6 @@
 /** How many wait for this person: messages that were not read, or what `word` says. What is wrong has another shape too. */
 
-import { countText } from "../core/text/words";
+import { countText } from "../core/text/strings";
 import css from "./Badge.module.css";
 
 export function Badge({ unread, word = "unread", wrong = false }: { unread: number; word?: string; wrong?: boolean }) {

@@ -1,9 +1,9 @@
 import { fireEvent, render, screen } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
-import { completeWindow } from "../core/testing/workbench";
+import { stubWindow } from "../core/testing/testPage";
 import { Dialog } from "./Dialog";
 
-beforeEach(completeWindow);
+beforeEach(stubWindow);
 
 function shown() {
   const onClose = vi.fn();

@@ -1,6 +1,6 @@
 import { render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { Guard } from "./ErrorBoundary";
+import { ErrorBoundary } from "./ErrorBoundary";
 
 function Broken(): never {
   throw new Error("planted");
@@ -10,12 +10,12 @@ test("what breaks shows something simpler, and what stands beside it goes on", (
   const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
   render(
     <>
-      <Guard fallback={<p>plain words</p>}>
+      <ErrorBoundary fallback={<p>plain words</p>}>
         <Broken />
-      </Guard>
-      <Guard fallback={<p>never seen</p>}>
+      </ErrorBoundary>
+      <ErrorBoundary fallback={<p>never seen</p>}>
         <p>the neighbour</p>
-      </Guard>
+      </ErrorBoundary>
     </>,
   );
   expect(screen.getByText("plain words")).toBeDefined();

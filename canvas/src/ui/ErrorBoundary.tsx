@@ -7,7 +7,7 @@ interface Props {
   children: ReactNode;
 }
 
-export class Guard extends Component<Props, { failed: boolean }> {
+export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false };
 
   static getDerivedStateFromError(): { failed: boolean } {

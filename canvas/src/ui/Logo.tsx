@@ -1,6 +1,6 @@
 /** The mark of the product. */
 
-export function Mark({ size = 28 }: { size?: number }) {
+export function Logo({ size = 28 }: { size?: number }) {
   return (
     <svg width={`${size / 16}rem`} height={`${size / 16}rem`} viewBox="0 0 32 32" aria-hidden="true" focusable="false">
       <path d="M10 11 24 8M10 11l8 14" stroke="var(--control)" strokeWidth="2.5" />

@@ -5,7 +5,7 @@ import { Children, isValidElement, type ComponentProps, type ReactNode } from "r
 import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { CopyButton } from "./CopyButton";
-import { destination, lies, safeAddress } from "./links";
+import { destination, isMisleading, safeAddress } from "./links";
 import css from "./MessageText.module.css";
 
 const PLUGINS = [remarkGfm];
@@ -25,7 +25,7 @@ function Picture({ src, alt }: ComponentProps<"img"> & ExtraProps) {
 function Anchor({ href, children }: ComponentProps<"a"> & ExtraProps) {
   const url = href === undefined ? null : safeAddress(href);
   if (url === null) return <span>{children}</span>;
-  const lying = lies(textOf(children), url);
+  const lying = isMisleading(textOf(children), url);
   return (
     <>
       <Outward url={url}>{children}</Outward>

@@ -1,7 +1,7 @@
 /** The words of a message. Most need no formatting; what formats the rest is loaded when it is first needed. */
 
 import { lazy, memo, Suspense } from "react";
-import { Guard } from "./ErrorBoundary";
+import { ErrorBoundary } from "./ErrorBoundary";
 import css from "./MessageText.module.css";
 
 const Markdown = lazy(() => import("./Markdown"));
@@ -13,11 +13,11 @@ export const MessageText = memo(function MessageText({ text }: { text: string })
       {isPlain(text) ? (
         plain
       ) : (
-        <Guard fallback={plain}>
+        <ErrorBoundary fallback={plain}>
           <Suspense fallback={plain}>
             <Markdown text={text} />
           </Suspense>
-        </Guard>
+        </ErrorBoundary>
       )}
     </div>
   );

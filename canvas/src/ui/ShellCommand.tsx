@@ -11,7 +11,7 @@ interface Props {
   masked?: string;
 }
 
-export function Command({ label, text, masked }: Props) {
+export function ShellCommand({ label, text, masked }: Props) {
   return (
     <div className={css.command}>
       <pre className={css.text} tabIndex={0} role="region" aria-label={label}>

@@ -1,27 +1,27 @@
 /** What was done last, and the way to take it back. It stays until it is used, put away, something else is done, or its time
  * is over. */
 
-import { useDesk } from "../core/app";
+import { useSession } from "../core/app";
 import { useSeconds } from "./useSeconds";
 import { Button, IconButton } from "./Button";
 import { useStored } from "../core/store/store";
-import { DeedProblem, useDeed } from "./useAction";
+import { ActionProblem, useAction } from "./useAction";
 import css from "./UndoBar.module.css";
 
 export function UndoBar() {
-  const { undo } = useDesk();
+  const { undo } = useSession();
   const last = useStored(undo);
-  const deed = useDeed();
+  const action = useAction();
   return (
     <div role="status" className={css.holder}>
       {last !== null && (
         <div className={css.bar}>
           <p>
-            <bdi>{last.words}</bdi>
-            {last.until !== undefined && <Left until={last.until} />}
+            <bdi>{last.text}</bdi>
+            {last.until !== undefined && <TimeLeft until={last.until} />}
           </p>
-          <DeedProblem deed={deed} className={css.problem} />
-          <Button kind="quiet" disabled={deed.busy} onClick={() => deed.run(last.run, "Taken back", () => undo.set(null))}>
+          <ActionProblem deed={action} className={css.problem} />
+          <Button kind="quiet" disabled={action.busy} onClick={() => action.run(last.run, "Taken back", () => undo.set(null))}>
             Undo
           </Button>
           <IconButton icon="close" label="Put away" onClick={() => undo.set(null)} />
@@ -32,7 +32,7 @@ export function UndoBar() {
 }
 
 /** It is not read out: it changes every second. */
-function Left({ until }: { until: number }) {
+function TimeLeft({ until }: { until: number }) {
   const left = Math.max(0, Math.floor((until - useSeconds(true)) / 1_000));
   return (
     <span aria-hidden="true" className={css.left}>

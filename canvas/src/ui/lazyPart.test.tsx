@@ -1,9 +1,9 @@
 import { act, render, screen } from "@testing-library/react";
 import { Suspense } from "react";
 import { expect, test } from "vitest";
-import { later, loadLater } from "./lazyPart";
+import { lazyPart, preloadParts } from "./lazyPart";
 
-const Words = ({ words }: { words: string }) => <p>{words}</p>;
+const Text = ({ words }: { words: string }) => <p>{words}</p>;
 
 function show(Part: React.ComponentType<{ words: string }>) {
   return render(
@@ -15,7 +15,7 @@ function show(Part: React.ComponentType<{ words: string }>) {
 
 test("a part that is needed before it is loaded is waited for", async () => {
   let give = (): void => undefined;
-  const Part = later(() => new Promise<typeof Words>((done) => (give = () => done(Words))));
+  const Part = lazyPart(() => new Promise<typeof Text>((done) => (give = () => done(Text))));
   await act(async () => void show(Part));
   expect(screen.getByText("wait")).toBeTruthy();
   await act(async () => give());
@@ -24,25 +24,25 @@ test("a part that is needed before it is loaded is waited for", async () => {
 
 test("what was loaded beforehand stands at once, and is loaded once", async () => {
   let loads = 0;
-  const Part = later(async () => {
+  const Part = lazyPart(async () => {
     loads += 1;
-    return Words;
+    return Text;
   });
-  await loadLater();
+  await preloadParts();
   show(Part);
   expect(screen.getByText("here")).toBeTruthy();
-  await loadLater();
+  await preloadParts();
   expect(loads).toBe(1);
 });
 
 test("what failed beforehand is loaded when it is needed, and keeps nothing else from being loaded", async () => {
   let loads = 0;
-  const Part = later(async () => {
+  const Part = lazyPart(async () => {
     loads += 1;
     if (loads === 1) throw new Error("no connection");
-    return Words;
+    return Text;
   });
-  await loadLater();
+  await preloadParts();
   await act(async () => void show(Part));
   expect(screen.getByText("here")).toBeTruthy();
   expect(loads).toBe(2);

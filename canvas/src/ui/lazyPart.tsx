@@ -6,7 +6,7 @@ import { lazy, useState, type ComponentType } from "react";
 const parts: (() => Promise<unknown>)[] = [];
 
 /** A part that stands at once where it is loaded already; else what waits for it shows its fallback. */
-export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   const take = async (): Promise<ComponentType<Props>> => (loaded ??= await load());
   const Waiting = lazy(async () => ({ default: await take() })) as unknown as ComponentType<Props>;
@@ -18,6 +18,6 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
 }
 
 /** Loads what has not been needed yet. What fails is loaded when it is needed. */
-export async function loadLater(): Promise<void> {
+export async function preloadParts(): Promise<void> {
   await Promise.allSettled(parts.map((take) => take()));
 }

@@ -29,14 +29,14 @@ function safeDecode(text: string): string {
 const NAMED = /(?:[a-z][a-z0-9+.-]*:\/{0,2})?((?:[\p{L}\p{N}_-]+[.\u3002\uff0e])+[\p{L}\p{N}-]{2,}|localhost|\d{1,3}(?:\.\d{1,3}){3})/giu;
 
 /** Where the text of a link says that it leads, if it names a place. */
-function namedPlaces(text: string): string[] {
+function namedHosts(text: string): string[] {
   return [...text.normalize("NFKC").matchAll(NAMED)].map((match) => (match[1] ?? "").toLowerCase());
 }
 
 /** Whether the text names another place than the address leads to. */
-export function lies(text: string, url: URL): boolean {
+export function isMisleading(text: string, url: URL): boolean {
   const real = url.protocol === "mailto:" ? destination(url).toLowerCase().replace(/^.*@/, "") : url.hostname.toLowerCase();
   const words = url.protocol === "mailto:" ? text.replace(/[^\s@]+@/g, "") : text;
   const bare = (host: string): string => host.replace(/^www\./, "");
-  return namedPlaces(words).some((place) => bare(place) !== bare(real));
+  return namedHosts(words).some((place) => bare(place) !== bare(real));
 }

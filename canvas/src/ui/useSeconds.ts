@@ -35,6 +35,6 @@ export function useSeconds(runs: boolean): number {
 }
 
 /** Whether anything keeps the clock going. */
-export function secondsRun(): boolean {
+export function isTicking(): boolean {
   return listeners.size > 0;
 }

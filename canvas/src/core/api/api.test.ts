@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { approvalOf } from "../state/approvals";
 import { approvalRow } from "../testing/approvalRows";
 import { NO_PROBLEMS } from "../state/problems";
-import { Api, NoAnswer, Refusal, wordsOf } from "./api";
+import { Api, NoResponseError, ApiError, errorText } from "./api";
 
 function answering(body: unknown, status = 200): { api: Api; fetched: ReturnType<typeof vi.fn>; ended: ReturnType<typeof vi.fn> } {
   const fetched = vi.fn().mockResolvedValue(typeof body === "string" ? new Response(body, { status }) : Response.json(body, { status }));
@@ -39,8 +39,8 @@ test.each([
   ["<html>", 502, "The server answered with status 502."],
 ])("%j with status %i is told as: %s", async (body, status, words) => {
   const error = await caught(answering(body, status).api.send("w", "c", "x"));
-  expect(error).toBeInstanceOf(Refusal);
-  expect(wordsOf(error)).toBe(words);
+  expect(error).toBeInstanceOf(ApiError);
+  expect(errorText(error)).toBe(words);
 });
 
 test("an ended session is noticed with any command, but not with asking whether there is one", async () => {
@@ -55,13 +55,13 @@ test("an ended session is noticed with any command, but not with asking whether 
 test("no answer is told from a refusal", async () => {
   vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("failed")));
   const error = await caught(new Api(() => undefined).logOut());
-  expect(error).toBeInstanceOf(NoAnswer);
-  expect(wordsOf(error)).toBe("The server did not answer.");
+  expect(error).toBeInstanceOf(NoResponseError);
+  expect(errorText(error)).toBe("The server did not answer.");
 });
 
 test("a new seat's commands come with its token", async () => {
   const { api, fetched } = answering({ id: "n", name: "Nora 2", connection: { auth_token: "t" } }, 201);
-  expect(await api.createSeat({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t" });
+  expect(await api.createWorkspace({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t" });
   expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual({ name: "Nora", external: true });
 });
 
@@ -87,8 +87,8 @@ test("the lists of what is stuck are read together, each with whether it goes on
   const found = await api.problems("o/1");
   expect(found).toEqual({
     ...NO_PROBLEMS,
-    untaken: [{ workspaceId: "w", workspaceName: "Ops", waiting: 100, more: true, since: row.since }],
-    moreUntaken: true,
+    unclaimed: [{ workspaceId: "w", workspaceName: "Ops", waiting: 100, more: true, since: row.since }],
+    moreUnclaimed: true,
   });
   expect(fetched).toHaveBeenCalledTimes(4);
 });

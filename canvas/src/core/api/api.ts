@@ -1,20 +1,20 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import { approvalOf, type Answer, type Approval } from "../state/approvals";
+import { approvalOf, type DecisionInput, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
-import { chainOf, deadLetterOf, unansweredOf, untakenOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
+import { chainOf, deadLetterOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, SessionView, Snapshot, TimelinePage } from "../wire";
-import { sentence } from "../text/words";
-import { NoAnswer, Refusal } from "./errors";
-import { upload, type Watch } from "./upload";
+import { sentence } from "../text/strings";
+import { NoResponseError, ApiError } from "./errors";
+import { upload, type UploadOptions } from "./upload";
 
-export { NoAnswer, Refusal };
+export { NoResponseError, ApiError };
 
 /** A seat that was just made. */
-export interface Connection {
+export interface CreatedWorkspace {
   id: string;
   name: string;
   token: string;
@@ -27,14 +27,14 @@ export interface Person {
   role: string;
 }
 
-interface NewSeat {
+interface NewWorkspace {
   name: string;
   runtime?: string;
   parent_id?: string;
   role?: string;
 }
 
-export interface SeatChange {
+export interface WorkspaceChange {
   parent_id?: string | null;
   name?: string;
   role?: string | null;
@@ -45,21 +45,21 @@ export interface SeatChange {
 }
 
 /** A message longer than this wait counts as not sent: the person sees it and can send it again without harm. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** So many pages of what is not decided are read at once. */
-const MOST_PAGES = 10;
+const MAX_PAGES = 10;
 
 /** A message to a workspace, by its row in the log. */
-export interface Asked {
+export interface MessageRef {
   workspaceId: string;
   activityId: string;
 }
 
 /** A delegation, and who gave it. */
-type Given = Pick<Delegation, "id" | "sourceId">;
+type DelegationRef = Pick<Delegation, "id" | "sourceId">;
 
 export class Api {
   private readonly onUnauthorized: () => void;
@@ -75,48 +75,48 @@ export class Api {
   }
 
   session(): Promise<SessionView> {
-    return this.ask<SessionView>("GET", "/session");
+    return this.request<SessionView>("GET", "/session");
   }
 
   logIn(code: string): Promise<SessionView> {
-    return this.ask<SessionView>("POST", "/login", { code });
+    return this.request<SessionView>("POST", "/login", { code });
   }
 
   logOut(): Promise<unknown> {
-    return this.ask("POST", "/logout", {});
+    return this.request("POST", "/logout", {});
   }
 
   snapshot(orgId: string): Promise<Snapshot> {
-    return this.ask<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
+    return this.request<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
   }
 
   /** What a workspace and its people said, and what it delegated; `before` is the number of a line. */
   timeline(workspaceId: string, limit: number, before?: number): Promise<TimelinePage> {
     const older = before === undefined ? "" : `&before=${before}`;
-    return this.ask<TimelinePage>("GET", `${seat(workspaceId)}/timeline?limit=${limit}${older}`);
+    return this.request<TimelinePage>("GET", `${workspacePath(workspaceId)}/timeline?limit=${limit}${older}`);
   }
 
   delegation(id: string): Promise<DelegationDetail> {
-    return this.ask<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
+    return this.request<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
   }
 
   delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {
     const within = state === undefined ? "" : `&state=${encodeURIComponent(state)}`;
-    return this.ask<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
+    return this.request<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
   }
 
   /** The newest delegations that a workspace gave or was given. */
   delegationsOf(workspaceId: string, limit: number): Promise<DelegationItem[]> {
-    return this.ask<DelegationItem[]>("GET", `${seat(workspaceId)}/delegations?direction=both&limit=${limit}`);
+    return this.request<DelegationItem[]>("GET", `${workspacePath(workspaceId)}/delegations?direction=both&limit=${limit}`);
   }
 
   /** How it stands then: what had ended stays as it was. */
-  cancel({ sourceId, id }: Given): Promise<DelegationItem> {
-    return this.ask<DelegationItem>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
+  cancel({ sourceId, id }: DelegationRef): Promise<DelegationItem> {
+    return this.request<DelegationItem>("POST", `${workspacePath(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
   }
 
-  retry({ sourceId, id }: Given): Promise<DelegateResponse> {
-    return this.ask<DelegateResponse>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
+  retry({ sourceId, id }: DelegationRef): Promise<DelegateResponse> {
+    return this.request<DelegateResponse>("POST", `${workspacePath(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
   }
 
   send(
@@ -131,26 +131,26 @@ export class Api {
     const metadata = choice === null ? {} : { metadata: { option_of: choice.of, option: choice.option } };
     const message = { role: "user", messageId: clientId, parts, ...metadata };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
-    return this.ask("POST", `${seat(workspaceId)}/a2a`, call);
+    return this.request("POST", `${workspacePath(workspaceId)}/a2a`, call);
   }
 
   markRead(workspaceId: string, seq: number): Promise<unknown> {
-    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
+    return this.request("POST", `${workspacePath(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
   }
 
   async problems(orgId: string): Promise<Problems> {
     const org = `/orgs/${encodeURIComponent(orgId)}`;
     const [owed, waiting, dead, frozen] = await Promise.all([
-      this.ask("GET", `${org}/obligations?state=unanswered&limit=100`),
-      this.ask("GET", `${org}/untaken`),
-      this.ask("GET", `${org}/dead-letters?limit=100`),
-      this.ask("GET", `${org}/chains?state=frozen`),
+      this.request("GET", `${org}/obligations?state=unanswered&limit=100`),
+      this.request("GET", `${org}/untaken`),
+      this.request("GET", `${org}/dead-letters?limit=100`),
+      this.request("GET", `${org}/chains?state=frozen`),
     ]);
     return {
       unanswered: list(owed, "obligations").map(unansweredOf).filter((each) => each !== null),
       moreUnanswered: members(owed)?.["reached_end"] === false,
-      untaken: list(waiting, "untaken").map(untakenOf).filter((each) => each !== null),
-      moreUntaken: members(waiting)?.["reached_end"] === false,
+      unclaimed: list(waiting, "untaken").map(unclaimedOf).filter((each) => each !== null),
+      moreUnclaimed: members(waiting)?.["reached_end"] === false,
       deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
@@ -160,9 +160,9 @@ export class Api {
   /** All that are open, also those that no person has to decide. */
   async pendingApprovals(orgId: string): Promise<Approval[]> {
     const all: Approval[] = [];
-    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
       const after = all.at(-1) === undefined ? "" : `&after=${encodeURIComponent(all.at(-1)?.id ?? "")}`;
-      const page = await this.ask("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}${after}`);
+      const page = await this.request("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}${after}`);
       all.push(...approvalsOf(page));
       if (members(page)?.["reached_end"] !== false) break;
     }
@@ -172,120 +172,120 @@ export class Api {
   /** Those that have ended, the newest first; `before`: one of them. */
   async approvalPage(orgId: string, before: string | null): Promise<{ approvals: Approval[]; reachedEnd: boolean }> {
     const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
-    const page = await this.ask("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
+    const page = await this.request("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
     return { approvals: approvalsOf(page), reachedEnd: members(page)?.["reached_end"] !== false };
   }
 
   /** The newest that a workspace asked, or was asked. */
   async approvalsOf(workspaceId: string): Promise<Approval[]> {
-    return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any`));
+    return approvalsOf(await this.request("GET", `${workspacePath(workspaceId)}/approvals?role=any`));
   }
 
   async approval(workspaceId: string, id: string): Promise<Approval> {
-    return known(await this.ask("GET", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}`));
+    return known(await this.request("GET", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}`));
   }
 
   /** How it stands then. What is answered is what was shown: its revision, the hash of its action, and whose turn it was. */
-  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
+  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: DecisionInput): Promise<Approval> {
     const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
     const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
     const decision = { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
-    return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
+    return known(await this.request("POST", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
   }
 
   /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */
-  sendDraft(asked: Asked, words: string | null): Promise<unknown> {
-    return this.ask("POST", `${draft(asked)}/send`, words === null ? {} : { text: words });
+  sendDraft(asked: MessageRef, words: string | null): Promise<unknown> {
+    return this.request("POST", `${draft(asked)}/send`, words === null ? {} : { text: words });
   }
 
-  discardDraft(asked: Asked): Promise<unknown> {
-    return this.ask("POST", `${draft(asked)}/discard`, {});
+  discardDraft(asked: MessageRef): Promise<unknown> {
+    return this.request("POST", `${draft(asked)}/discard`, {});
   }
 
   requeue({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
-    return this.ask("POST", `${deadLetter(workspaceId, activityId)}/requeue`, {});
+    return this.request("POST", `${deadLetter(workspaceId, activityId)}/requeue`, {});
   }
 
   discard({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
-    return this.ask("DELETE", deadLetter(workspaceId, activityId), {});
+    return this.request("DELETE", deadLetter(workspaceId, activityId), {});
   }
 
-  release(orgId: string, { rootId }: Chain): Promise<unknown> {
-    return this.ask("POST", `${chain(orgId, rootId)}/release`, {});
+  release(orgId: string, { rootId }: MessageChain): Promise<unknown> {
+    return this.request("POST", `${chain(orgId, rootId)}/release`, {});
   }
 
-  end(orgId: string, { rootId }: Chain): Promise<unknown> {
-    return this.ask("POST", `${chain(orgId, rootId)}/end`, {});
+  end(orgId: string, { rootId }: MessageChain): Promise<unknown> {
+    return this.request("POST", `${chain(orgId, rootId)}/end`, {});
   }
 
-  changeSeat(workspaceId: string, change: SeatChange): Promise<unknown> {
-    return this.ask("PATCH", seat(workspaceId), change);
+  changeWorkspace(workspaceId: string, change: WorkspaceChange): Promise<unknown> {
+    return this.request("PATCH", workspacePath(workspaceId), change);
   }
 
   putAside(workspaceId: string, how: "pause" | "resume" | "hibernate"): Promise<unknown> {
-    return this.ask("POST", `${seat(workspaceId)}/${how}`, {});
+    return this.request("POST", `${workspacePath(workspaceId)}/${how}`, {});
   }
 
-  removeSeat(workspaceId: string, name: string): Promise<unknown> {
-    return this.ask("DELETE", `${seat(workspaceId)}?confirm=true&name=${encodeURIComponent(name)}`, {});
+  removeWorkspace(workspaceId: string, name: string): Promise<unknown> {
+    return this.request("DELETE", `${workspacePath(workspaceId)}?confirm=true&name=${encodeURIComponent(name)}`, {});
   }
 
   collapse(workspaceId: string): Promise<unknown> {
-    return this.ask("POST", `${seat(workspaceId)}/collapse?confirm=true`, {});
+    return this.request("POST", `${workspacePath(workspaceId)}/collapse?confirm=true`, {});
   }
 
   setAbilities(workspaceId: string, abilities: { broadcast_enabled?: boolean; talk_to_user_enabled?: boolean }): Promise<unknown> {
-    return this.ask("PATCH", `${seat(workspaceId)}/abilities`, abilities);
+    return this.request("PATCH", `${workspacePath(workspaceId)}/abilities`, abilities);
   }
 
   async rotate(workspaceId: string): Promise<string> {
-    const made = await this.ask("POST", `${seat(workspaceId)}/external/rotate`, {});
+    const made = await this.request("POST", `${workspacePath(workspaceId)}/external/rotate`, {});
     return text(made, "auth_token") ?? text(made, "connection", "auth_token") ?? "";
   }
 
   async people(orgId: string): Promise<readonly Person[]> {
-    return list(await this.ask("GET", people(orgId))).map(personOf).filter((each) => each !== null);
+    return list(await this.request("GET", people(orgId))).map(personOf).filter((each) => each !== null);
   }
 
   changePerson(orgId: string, personId: string, role: string): Promise<unknown> {
-    return this.ask("PATCH", `${people(orgId)}/${encodeURIComponent(personId)}`, { role });
+    return this.request("PATCH", `${people(orgId)}/${encodeURIComponent(personId)}`, { role });
   }
 
   removePerson(orgId: string, personId: string): Promise<unknown> {
-    return this.ask("DELETE", `${people(orgId)}/${encodeURIComponent(personId)}`, {});
+    return this.request("DELETE", `${people(orgId)}/${encodeURIComponent(personId)}`, {});
   }
 
   async invitations(orgId: string): Promise<readonly Person[]> {
-    return list(await this.ask("GET", `/orgs/${encodeURIComponent(orgId)}/invitations`)).map(personOf).filter((each) => each !== null);
+    return list(await this.request("GET", `/orgs/${encodeURIComponent(orgId)}/invitations`)).map(personOf).filter((each) => each !== null);
   }
 
   /** The link that lets the invited person in once. */
   async invite(orgId: string, name: string, role: string): Promise<string> {
-    return text(await this.ask("POST", `/orgs/${encodeURIComponent(orgId)}/invitations`, { name, role }), "url") ?? "";
+    return text(await this.request("POST", `/orgs/${encodeURIComponent(orgId)}/invitations`, { name, role }), "url") ?? "";
   }
 
   withdraw(orgId: string, invitationId: string): Promise<unknown> {
-    return this.ask("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
+    return this.request("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
   }
 
   /** Throws Refusal, NoAnswer, Stopped. */
-  async upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
+  async upload(workspaceId: string, file: File, watch: UploadOptions): Promise<Attachment> {
     this.checkOpen();
     try {
-      return await upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
+      return await upload(`${workspacePath(workspaceId)}/chat/uploads`, file, watch);
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) this.onUnauthorized();
+      if (error instanceof ApiError && error.status === 401) this.onUnauthorized();
       throw error;
     }
   }
 
   async uploadLimits(): Promise<UploadLimits> {
-    const told = await this.ask("GET", "/uploads/limits");
+    const told = await this.request("GET", "/uploads/limits");
     return { fileBytes: number(told, "max_file_bytes") ?? Infinity, files: number(told, "max_attachments") ?? Infinity };
   }
 
-  async createSeat(wanted: NewSeat): Promise<Connection> {
-    const made = await this.ask("POST", "/workspaces", { ...wanted, external: true });
+  async createWorkspace(wanted: NewWorkspace): Promise<CreatedWorkspace> {
+    const made = await this.request("POST", "/workspaces", { ...wanted, external: true });
     const said = (...path: string[]): string => text(made, ...path) ?? "";
     return {
       id: said("id"),
@@ -296,26 +296,26 @@ export class Api {
 
   /** Where agents can live. */
   hosts(): Promise<HostRow[]> {
-    return this.ask<HostRow[]>("GET", "/hosts");
+    return this.request<HostRow[]>("GET", "/hosts");
   }
 
   /** What to do on the agent's machine to connect a host. */
   connectPage(workspaceId: string, host: string): Promise<ConnectPage> {
-    return this.ask<ConnectPage>("GET", `${seat(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
+    return this.request<ConnectPage>("GET", `${workspacePath(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
   }
 
   /** One request, for what only some views ask. Throws Refusal, NoAnswer. */
-  async ask<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
+  async request<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
     const response = await this.fetch(method, path, body, more);
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok) throw this.refusal(path, response.status, answer);
     const problem = text(answer, "error", "message");
-    if (problem !== null) throw new Refusal(response.status, text(answer, "code"), sentence(problem));
+    if (problem !== null) throw new ApiError(response.status, text(answer, "code"), sentence(problem));
     return answer as T;
   }
 
   private checkOpen(): void {
-    if (this.closed) throw new NoAnswer("The page had been left before this was sent.");
+    if (this.closed) throw new NoResponseError("The page had been left before this was sent.");
   }
 
   private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
@@ -325,29 +325,29 @@ export class Api {
         ? {}
         : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
     try {
-      return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
+      return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS) });
     } catch {
-      throw new NoAnswer("The server did not answer.");
+      throw new NoResponseError("The server did not answer.");
     }
   }
 
-  private refusal(path: string, status: number, answer: unknown): Refusal {
+  private refusal(path: string, status: number, answer: unknown): ApiError {
     if (status === 401 && path !== "/login" && path !== "/session") this.onUnauthorized();
     const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
-    return new Refusal(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`), answer);
+    return new ApiError(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`), answer);
   }
 }
 
-function seat(workspaceId: string): string {
+function workspacePath(workspaceId: string): string {
   return `/workspaces/${encodeURIComponent(workspaceId)}`;
 }
 
-function draft({ workspaceId, activityId }: Asked): string {
-  return `${seat(workspaceId)}/messages/${encodeURIComponent(activityId)}/draft`;
+function draft({ workspaceId, activityId }: MessageRef): string {
+  return `${workspacePath(workspaceId)}/messages/${encodeURIComponent(activityId)}/draft`;
 }
 
 function deadLetter(workspaceId: string, activityId: string): string {
-  return `${seat(workspaceId)}/dead-letters/${encodeURIComponent(activityId)}`;
+  return `${workspacePath(workspaceId)}/dead-letters/${encodeURIComponent(activityId)}`;
 }
 
 function chain(orgId: string, rootId: string): string {
@@ -360,7 +360,7 @@ function approvalsOf(answer: unknown): Approval[] {
 
 function known(answer: unknown): Approval {
   const found = approvalOf(answer);
-  if (found === null) throw new NoAnswer("The server answered with something that this page does not know. Load the page again.");
+  if (found === null) throw new NoResponseError("The server answered with something that this page does not know. Load the page again.");
   return found;
 }
 
@@ -374,6 +374,6 @@ function personOf(row: unknown): Person | null {
 }
 
 /** What went wrong, in a sentence for people. */
-export function wordsOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : "The server did not answer.";
 }

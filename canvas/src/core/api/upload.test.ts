@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { NoAnswer, Refusal } from "./errors";
-import { Stopped, upload } from "./upload";
+import { NoResponseError, ApiError } from "./errors";
+import { UploadCancelledError, upload } from "./upload";
 
 /** A request that the test answers. */
 class Wire {
@@ -67,27 +67,27 @@ test.each([
   const { wire, done } = started();
   wire.answer(status, body);
   await expect(done).rejects.toThrow(words);
-  await expect(done).rejects.toBeInstanceOf(Refusal);
+  await expect(done).rejects.toBeInstanceOf(ApiError);
 });
 
 test("an answer that is none, a lost connection and silence are no answer", async () => {
   const odd = started();
   odd.wire.answer(200, "{}");
-  await expect(odd.done).rejects.toBeInstanceOf(NoAnswer);
+  await expect(odd.done).rejects.toBeInstanceOf(NoResponseError);
   const lost = started();
   lost.wire.onerror?.();
-  await expect(lost.done).rejects.toBeInstanceOf(NoAnswer);
+  await expect(lost.done).rejects.toBeInstanceOf(NoResponseError);
   vi.useFakeTimers();
   const silent = started();
   vi.advanceTimersByTime(31_000);
   vi.useRealTimers();
-  await expect(silent.done).rejects.toBeInstanceOf(NoAnswer);
+  await expect(silent.done).rejects.toBeInstanceOf(NoResponseError);
 });
 
 test("who stops it is told that it was stopped", async () => {
   const stop = new AbortController();
   const { done } = started(stop.signal);
   stop.abort();
-  await expect(done).rejects.toBeInstanceOf(Stopped);
-  await expect(started(stop.signal).done).rejects.toBeInstanceOf(Stopped);
+  await expect(done).rejects.toBeInstanceOf(UploadCancelledError);
+  await expect(started(stop.signal).done).rejects.toBeInstanceOf(UploadCancelledError);
 });

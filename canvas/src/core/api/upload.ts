@@ -2,29 +2,29 @@
 
 import type { Attachment } from "../state/model";
 import { list, number, text } from "../state/json";
-import { sentence } from "../text/words";
-import { NoAnswer, Refusal } from "./errors";
+import { sentence } from "../text/strings";
+import { NoResponseError, ApiError } from "./errors";
 
 /** The person stopped it. */
-export class Stopped extends Error {}
+export class UploadCancelledError extends Error {}
 
-export interface Watch {
+export interface UploadOptions {
   /** Bytes of the file that have left. */
   onProgress: (sent: number) => void;
   signal: AbortSignal;
 }
 
 /** Nothing moved for so long: the connection is counted as lost. */
-const PATIENCE_MS = 30_000;
+const STALL_MS = 30_000;
 
 /** The file as the server names it. Throws Refusal, NoAnswer, Stopped. */
-export function upload(path: string, file: File, { onProgress, signal }: Watch): Promise<Attachment> {
+export function upload(path: string, file: File, { onProgress, signal }: UploadOptions): Promise<Attachment> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     let quiet: ReturnType<typeof setTimeout> | undefined;
     const moved = (): void => {
       clearTimeout(quiet);
-      quiet = setTimeout(() => request.abort(), PATIENCE_MS);
+      quiet = setTimeout(() => request.abort(), STALL_MS);
     };
     const stop = (): void => request.abort();
     request.upload.onprogress = (event) => {
@@ -33,13 +33,13 @@ export function upload(path: string, file: File, { onProgress, signal }: Watch):
     };
     request.onload = () => {
       try {
-        resolve(answered(request));
+        resolve(parseResponse(request));
       } catch (error) {
-        reject(error instanceof Error ? error : new NoAnswer());
+        reject(error instanceof Error ? error : new NoResponseError());
       }
     };
-    request.onerror = () => reject(new NoAnswer("The server did not answer."));
-    request.onabort = () => reject(signal.aborted ? new Stopped("You stopped it.") : new NoAnswer("The server did not answer."));
+    request.onerror = () => reject(new NoResponseError("The server did not answer."));
+    request.onabort = () => reject(signal.aborted ? new UploadCancelledError("You stopped it.") : new NoResponseError("The server did not answer."));
     request.onloadend = () => {
       clearTimeout(quiet);
       signal.removeEventListener("abort", stop);
@@ -55,17 +55,17 @@ export function upload(path: string, file: File, { onProgress, signal }: Watch):
   });
 }
 
-function answered(request: XMLHttpRequest): Attachment {
-  const answer = parsed(request.responseText);
+function parseResponse(request: XMLHttpRequest): Attachment {
+  const answer = parseJson(request.responseText);
   const words = text(answer, "error") ?? `The server answered with status ${request.status}.`;
-  if (request.status >= 400) throw new Refusal(request.status, text(answer, "code"), sentence(words));
+  if (request.status >= 400) throw new ApiError(request.status, text(answer, "code"), sentence(words));
   const file = list(answer, "files")[0];
   const uri = text(file, "uri");
-  if (uri === null) throw new NoAnswer("The server did not answer.");
+  if (uri === null) throw new NoResponseError("The server did not answer.");
   return { name: text(file, "name") ?? "file", size: number(file, "size"), uri, type: text(file, "mimeType") };
 }
 
-function parsed(body: string): unknown {
+function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {

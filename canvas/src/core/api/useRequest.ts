@@ -1,16 +1,16 @@
 /** Something that is read from the server: again when `turn` changes, and when it is asked again. */
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { wordsOf } from "./api";
+import { errorText } from "./api";
 
-export interface Asked<T> {
+export interface RequestState<T> {
   /** What came last; it stays while it is read again. */
   value: T | null;
   problem: string | null;
   reread: () => Promise<void>;
 }
 
-export function useAsked<T>(ask: () => Promise<T>, turn: string): Asked<T> {
+export function useRequest<T>(ask: () => Promise<T>, turn: string): RequestState<T> {
   const [found, setFound] = useState<{ value: T | null; problem: string | null }>({ value: null, problem: null });
   const latest = useRef(ask);
   latest.current = ask;
@@ -20,7 +20,7 @@ export function useAsked<T>(ask: () => Promise<T>, turn: string): Asked<T> {
     const own = asked.current;
     const next = await latest.current().then(
       (value) => ({ value, problem: null }),
-      (error: unknown) => ({ value: null, problem: wordsOf(error) }),
+      (error: unknown) => ({ value: null, problem: errorText(error) }),
     );
     // What was asked later counts, whichever answer comes first.
     if (own === asked.current) setFound((before) => ({ value: next.value ?? before.value, problem: next.problem }));

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { PROTOCOL } from "../wire";
 import type { Snapshot } from "../wire";
 import { ModelServer } from "../testing/modelServer";
-import { Connection, type ConnectionParts } from "./connection";
+import { Connection, type ConnectionOptions } from "./connection";
 
 class FakeSocket {
   static readonly all: FakeSocket[] = [];
@@ -31,7 +31,7 @@ class FakeSocket {
 const server = new ModelServer();
 const HELLO = { type: "hello", protocol: PROTOCOL, epoch: "e1", org_id: "org", head: 0, user: {}, heartbeat_s: 15, server_time: "" };
 let connection: Connection;
-let parts: { [Name in keyof ConnectionParts]: ConnectionParts[Name] };
+let parts: { [Name in keyof ConnectionOptions]: ConnectionOptions[Name] };
 
 const socket = (): FakeSocket => FakeSocket.all.at(-1) as FakeSocket;
 const event = (seq: number): unknown => ({ event: "ACTIVITY_LOGGED", workspace_id: "a", timestamp: "t", payload: {}, entity: { kind: "activity", id: `${seq}`, rev: 0 }, seq, prev: seq - 1 });

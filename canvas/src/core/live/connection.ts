@@ -2,7 +2,7 @@
 
 import type { EventFrame, Snapshot } from "../wire";
 import { createStore, type Store } from "../store/store";
-import { INITIAL, step, type Deed, type Happening, type Link } from "./connectionState";
+import { INITIAL, step, type LinkEffect, type LinkEvent, type Link } from "./connectionState";
 
 const CLOCK_MS = 5_000;
 /** A cut shorter than this is not worth a banner. */
@@ -14,10 +14,10 @@ interface LinkView {
   /** `starting` until the page was live for the first time. */
   mode: "starting" | "live" | "lost" | "outdated";
   /** When the page last heard from the server. */
-  heardAt: number;
+  lastFrameAt: number;
 }
 
-export interface ConnectionParts {
+export interface ConnectionOptions {
   url: string;
   loadSnapshot: () => Promise<Snapshot>;
   checkSession: () => void;
@@ -29,8 +29,8 @@ export interface ConnectionParts {
 }
 
 export class Connection {
-  readonly view: Store<LinkView> = createStore<LinkView>({ mode: "starting", heardAt: Date.now() });
-  private readonly parts: ConnectionParts;
+  readonly view: Store<LinkView> = createStore<LinkView>({ mode: "starting", lastFrameAt: Date.now() });
+  private readonly options: ConnectionOptions;
   private link: Link = INITIAL;
   private socket: WebSocket | null = null;
   private queue: EventFrame[] = [];
@@ -41,16 +41,16 @@ export class Connection {
   private snapshotTimer: ReturnType<typeof setTimeout> | undefined;
   private stopped = false;
 
-  constructor(parts: ConnectionParts) {
-    this.parts = parts;
+  constructor(parts: ConnectionOptions) {
+    this.options = parts;
   }
 
   start(): void {
-    this.clockTimer = setInterval(() => this.happen({ kind: "clock" }), CLOCK_MS);
+    this.clockTimer = setInterval(() => this.dispatch({ kind: "clock" }), CLOCK_MS);
     window.addEventListener("online", this.retry);
     window.addEventListener("offline", this.goOffline);
     document.addEventListener("visibilitychange", this.onVisibility);
-    this.happen({ kind: "start" });
+    this.dispatch({ kind: "start" });
   }
 
   stop(): void {
@@ -66,25 +66,25 @@ export class Connection {
   }
 
   /** Tries at once instead of at the end of the wait. */
-  readonly retry = (): void => this.happen({ kind: "retry" });
+  readonly retry = (): void => this.dispatch({ kind: "retry" });
 
-  private readonly goOffline = (): void => this.happen({ kind: "offline" });
+  private readonly goOffline = (): void => this.dispatch({ kind: "offline" });
 
   private readonly onVisibility = (): void => {
     if (document.visibilityState === "visible") this.retry();
     else this.flush(); // what waited for a paint would wait until the page is seen again
   };
 
-  private happen(what: Happening): void {
+  private dispatch(what: LinkEvent): void {
     if (this.stopped) return;
     const wasLive = this.link.phase === "live";
     const [next, deeds] = step(this.link, what, { now: Date.now(), chance: Math.random() });
     this.link = next;
-    for (const deed of deeds) this.perform(deed);
+    for (const action of deeds) this.perform(action);
     this.show(wasLive);
   }
 
-  private perform(deed: Deed): void {
+  private perform(deed: LinkEffect): void {
     switch (deed.do) {
       case "open":
         return this.open();
@@ -101,9 +101,9 @@ export class Connection {
         this.waitTimer = setTimeout(this.retry, deed.ms);
         return;
       case "check_session":
-        return navigator.onLine ? this.parts.checkSession() : undefined;
+        return navigator.onLine ? this.options.checkSession() : undefined;
       case "log_out":
-        return this.parts.onLogOut();
+        return this.options.onLogOut();
       case "ask_reload":
         return this.view.set({ ...this.view.get(), mode: "outdated" });
     }
@@ -112,10 +112,10 @@ export class Connection {
   private open(): void {
     this.closeSocket();
     clearTimeout(this.waitTimer);
-    const socket = new WebSocket(this.parts.url);
+    const socket = new WebSocket(this.options.url);
     this.socket = socket;
-    socket.onmessage = (message) => this.happen({ kind: "frame", frame: parse(message.data) });
-    socket.onclose = (end) => this.happen({ kind: "closed", code: end.code });
+    socket.onmessage = (message) => this.dispatch({ kind: "frame", frame: parse(message.data) });
+    socket.onclose = (end) => this.dispatch({ kind: "closed", code: end.code });
   }
 
   private closeSocket(): void {
@@ -133,15 +133,15 @@ export class Connection {
 
   private async fetchSnapshot(): Promise<void> {
     try {
-      const snapshot = await this.parts.loadSnapshot();
+      const snapshot = await this.options.loadSnapshot();
       if (this.stopped) return;
       this.queue = [];
-      this.parts.onSnapshot(snapshot);
-      this.happen({ kind: "snapshot", baseline: { after: snapshot.as_of, epoch: snapshot.epoch } });
+      this.options.onSnapshot(snapshot);
+      this.dispatch({ kind: "snapshot", baseline: { after: snapshot.as_of, epoch: snapshot.epoch } });
     } catch (error) {
       if (this.stopped) return;
-      this.parts.onSnapshotProblem(error);
-      this.happen({ kind: "snapshot_failed" });
+      this.options.onSnapshotProblem(error);
+      this.dispatch({ kind: "snapshot_failed" });
     }
   }
 
@@ -157,7 +157,7 @@ export class Connection {
     this.flushAsked = false;
     const frames = this.queue;
     this.queue = [];
-    if (frames.length > 0 && !this.stopped) this.parts.onEvents(frames);
+    if (frames.length > 0 && !this.stopped) this.options.onEvents(frames);
   };
 
   private show(wasLive: boolean): void {
@@ -166,17 +166,17 @@ export class Connection {
       clearTimeout(this.quietTimer);
       this.quietTimer = undefined;
       const seen = this.view.get();
-      if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", heardAt: lastFrameAt });
-      if (!wasLive) this.parts.onLive();
+      if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", lastFrameAt: lastFrameAt });
+      if (!wasLive) this.options.onLive();
     } else if (phase === "closed" || phase === "opening") {
-      this.quietTimer ??= setTimeout(() => this.tellLost(lastFrameAt || this.view.get().heardAt), QUIET_MS);
+      this.quietTimer ??= setTimeout(() => this.showLost(lastFrameAt || this.view.get().lastFrameAt), QUIET_MS);
     }
   }
 
-  private tellLost(heardAt: number): void {
+  private showLost(heardAt: number): void {
     const { mode } = this.view.get();
     if (mode === "outdated" || this.link.phase === "live") return;
-    this.view.set({ mode: "lost", heardAt });
+    this.view.set({ mode: "lost", lastFrameAt: heardAt });
   }
 }
 

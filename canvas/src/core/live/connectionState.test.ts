@@ -6,17 +6,17 @@ import { apply } from "../state/apply";
 import type { State } from "../state/model";
 import { applySnapshot } from "../state/snapshot";
 import { ModelServer, type Verb } from "../testing/modelServer";
-import { backOff, INITIAL, SESSION_ENDED, step, type Deed, type Happening, type Link } from "./connectionState";
+import { backOff, INITIAL, SESSION_ENDED, step, type LinkEffect, type LinkEvent, type Link } from "./connectionState";
 
 const HELLO = { type: "hello", protocol: PROTOCOL, epoch: "e1", org_id: "org", head: 5, user: {}, heartbeat_s: 15, server_time: "" };
 
 /** Plays what happens, one second apart unless told otherwise, and keeps what was to be done. */
 class Play {
   link: Link = INITIAL;
-  readonly deeds: Deed[] = [];
+  readonly deeds: LinkEffect[] = [];
   now = 1_000_000;
 
-  on(...all: Happening[]): this {
+  on(...all: LinkEvent[]): this {
     for (const what of all) {
       this.now += 100;
       const [next, deeds] = step(this.link, what, { now: this.now, chance: 0.5 });
@@ -27,15 +27,15 @@ class Play {
   }
 
   frames(...all: unknown[]): this {
-    return this.on(...all.map((frame): Happening => ({ kind: "frame", frame })));
+    return this.on(...all.map((frame): LinkEvent => ({ kind: "frame", frame })));
   }
 
-  taken(): Deed[] {
+  taken(): LinkEffect[] {
     return this.deeds.splice(0);
   }
 
-  done(kind: Deed["do"]): Deed[] {
-    return this.deeds.filter((deed) => deed.do === kind);
+  done(kind: LinkEffect["do"]): LinkEffect[] {
+    return this.deeds.filter((action) => action.do === kind);
   }
 }
 
@@ -115,7 +115,7 @@ test("a snapshot that cannot be loaded is asked for again, later each time", () 
   const play = live().frames({ type: "snapshot_required", reason: "too_many" });
   play.taken();
   play.on({ kind: "snapshot_failed" }, { kind: "snapshot_failed" }, { kind: "snapshot_failed" });
-  const delays = play.deeds.map((deed) => (deed.do === "load_snapshot" ? deed.delayMs : -1));
+  const delays = play.deeds.map((action) => (action.do === "load_snapshot" ? action.delayMs : -1));
   expect(delays).toEqual([...delays].sort((one, other) => one - other));
   expect(delays[2]).toBeGreaterThan(delays[0] ?? 0);
 });
@@ -135,12 +135,12 @@ test("a channel that is silent for two and a half heartbeats is left", () => {
   expect(play.deeds).toEqual([]);
   play.now += 1_000;
   play.on({ kind: "clock" });
-  expect(play.deeds.map((deed) => deed.do)).toEqual(["close", "wait"]);
+  expect(play.deeds.map((action) => action.do)).toEqual(["close", "wait"]);
 });
 
 test("losing the network counts at once", () => {
   const play = live().on({ kind: "offline" });
-  expect(play.deeds.map((deed) => deed.do)).toEqual(["close", "wait"]);
+  expect(play.deeds.map((action) => action.do)).toEqual(["close", "wait"]);
   play.taken();
   play.on({ kind: "closed", code: 1006 });
   expect(play.deeds).toEqual([]);
@@ -154,7 +154,7 @@ test("waits grow to five seconds at most and are spread by chance", () => {
 
 test("a slow reader's close is a cut like another: it comes back and resumes", () => {
   const play = live().on({ kind: "closed", code: 4008 });
-  expect(play.deeds.map((deed) => deed.do)).toEqual(["wait"]);
+  expect(play.deeds.map((action) => action.do)).toEqual(["wait"]);
   play.taken();
   play.on({ kind: "retry" }).frames(HELLO);
   expect(play.deeds).toEqual([{ do: "open" }, { do: "send", frame: { type: "subscribe", after: 5, epoch: "e1" } }]);
@@ -164,7 +164,7 @@ test("a socket that never greets may mean that the session is over", () => {
   const play = live().on({ kind: "closed", code: 1006 }, { kind: "retry" });
   play.taken();
   play.on({ kind: "closed", code: 1006 });
-  expect(play.deeds.map((deed) => deed.do)).toEqual(["check_session", "wait"]);
+  expect(play.deeds.map((action) => action.do)).toEqual(["check_session", "wait"]);
 });
 
 test("an ended session ends it for good", () => {
@@ -204,13 +204,13 @@ test("whatever the channel loses, repeats or cuts, the page ends with what the s
       let state: State = applySnapshot(null, server.snapshot());
       let link: Link = { ...INITIAL, phase: "live", baseline: { after: 0, epoch: "e1" } };
       let now = 0;
-      const happen = (what: Happening): void => {
+      const happen = (what: LinkEvent): void => {
         now += 5_000;
         const [next, deeds] = step(link, what, { now, chance: 0 });
         link = next;
-        for (const deed of deeds) perform(deed);
+        for (const action of deeds) perform(action);
       };
-      const perform = (deed: Deed): void => {
+      const perform = (deed: LinkEffect): void => {
         if (deed.do === "apply") state = apply(state, deed.frame);
         else if (deed.do === "open") happen({ kind: "frame", frame: HELLO });
         else if (deed.do === "send") resume(Number(deed.frame["after"]));

@@ -9,7 +9,7 @@ export const SESSION_ENDED = 4001;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
 /** More resumes than this in the window below mean that resuming does not help. */
-const MOST_RESUMES = 3;
+const MAX_RESUMES = 3;
 const RESUME_WINDOW_MS = 10_000;
 /** A channel without any frame for so many heartbeats is dead, whatever the socket says. */
 const SILENT_HEARTBEATS = 2.5;
@@ -43,7 +43,7 @@ export interface Link {
   unknownFrames: number;
 }
 
-export type Happening =
+export type LinkEvent =
   | { kind: "start" }
   | { kind: "frame"; frame: unknown }
   | { kind: "closed"; code: number }
@@ -53,7 +53,7 @@ export type Happening =
   | { kind: "snapshot"; baseline: Baseline }
   | { kind: "snapshot_failed" };
 
-export type Deed =
+export type LinkEffect =
   | { do: "open" }
   | { do: "close" }
   | { do: "send"; frame: Record<string, unknown> }
@@ -70,7 +70,7 @@ interface Moment {
   chance: number;
 }
 
-type Step = [Link, Deed[]];
+type Step = [Link, LinkEffect[]];
 
 export const INITIAL: Link = {
   phase: "closed",
@@ -86,7 +86,7 @@ export const INITIAL: Link = {
   unknownFrames: 0,
 };
 
-export function step(link: Link, what: Happening, moment: Moment): Step {
+export function step(link: Link, what: LinkEvent, moment: Moment): Step {
   if (link.phase === "ended") return [link, []];
   switch (what.kind) {
     case "start":
@@ -122,7 +122,7 @@ function closed(link: Link, code: number, moment: Moment): Step {
   return lost(link, moment, link.phase === "opening" ? [{ do: "check_session" }] : []);
 }
 
-function lost(link: Link, moment: Moment, first: Deed[]): Step {
+function lost(link: Link, moment: Moment, first: LinkEffect[]): Step {
   const tries = link.tries + 1;
   return [{ ...link, phase: "closed", tries }, [...first, { do: "wait", ms: backOff(tries, moment) }]];
 }
@@ -210,7 +210,7 @@ function event(link: Link, value: EventFrame, moment: Moment): Step {
 
 function resume(link: Link, moment: Moment): Step {
   const recent = link.resumes.filter((time) => moment.now - time < RESUME_WINDOW_MS);
-  if (recent.length >= MOST_RESUMES || link.baseline === null) return askSnapshot({ ...link, resumes: [] });
+  if (recent.length >= MAX_RESUMES || link.baseline === null) return askSnapshot({ ...link, resumes: [] });
   return subscribe({ ...link, resumes: [...recent, moment.now] }, link.baseline, moment);
 }
 

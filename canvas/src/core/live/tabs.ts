@@ -2,7 +2,7 @@
 
 import { number, text } from "../state/json";
 
-export type Word =
+export type TabMessage =
   | { kind: "read"; owner: string; workspaceId: string; seq: number }
   /** Who the browser's session is of; a tab that thought otherwise asks. */
   | { kind: "logged_in"; owner: string }
@@ -11,12 +11,12 @@ export type Word =
 export class Tabs {
   private channel: BroadcastChannel | null;
 
-  constructor(onWord: (word: Word) => void) {
+  constructor(onWord: (word: TabMessage) => void) {
     this.channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("molecule");
-    if (this.channel !== null) this.channel.onmessage = (message) => hear(message.data, onWord);
+    if (this.channel !== null) this.channel.onmessage = (message) => parseMessage(message.data, onWord);
   }
 
-  tell(word: Word): void {
+  post(word: TabMessage): void {
     this.channel?.postMessage(word);
   }
 
@@ -26,7 +26,7 @@ export class Tabs {
   }
 }
 
-function hear(value: unknown, onWord: (word: Word) => void): void {
+function parseMessage(value: unknown, onWord: (word: TabMessage) => void): void {
   const kind = text(value, "kind");
   if (kind === "logged_out") return onWord({ kind });
   const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];

@@ -1,10 +1,10 @@
 import { expect, test, vi } from "vitest";
-import { Bench } from "../testing/workbench";
+import { TestPage } from "../testing/testPage";
 import type { TimelinePage } from "../wire";
 
 /** A server whose answers are held back until the test lets them go; `asked`: before which line each page ends. */
 class Held {
-  readonly made = new Bench();
+  readonly made = new TestPage();
   readonly asked: (number | undefined)[] = [];
   private readonly answers: (() => void)[] = [];
 
@@ -30,12 +30,12 @@ class Held {
   }
 
   async newestRead(): Promise<void> {
-    void this.made.desk.readNewest("a");
+    void this.made.session.readNewest("a");
     await this.answer(0);
   }
 
   seqs(): number[] {
-    return (this.made.desk.data.get()?.chats.get("a")?.lines ?? []).map((line) => line.seq);
+    return (this.made.session.data.get()?.chats.get("a")?.lines ?? []).map((line) => line.seq);
   }
 }
 
@@ -56,10 +56,10 @@ function newest(held: Held, count: number): number[] {
 test("the newest page is asked for after a snapshot, though an older page is on its way, and no hole is hidden", async () => {
   const held = new Held();
   await held.newestRead();
-  void held.made.desk.readOlder("a");
+  void held.made.session.readOlder("a");
   held.say(200);
   held.made.cutOff();
-  void held.made.desk.readNewest("a");
+  void held.made.session.readNewest("a");
   expect(held.asked).toEqual([undefined, newest(held, 250)[0], undefined]);
   await held.answer(2);
   expect(held.seqs()).toEqual(newest(held, 50));
@@ -70,7 +70,7 @@ test("the newest page is asked for after a snapshot, though an older page is on 
 
 test("a newest page that was asked for before a snapshot is asked for again", async () => {
   const held = new Held();
-  const read = held.made.desk.readNewest("a");
+  const read = held.made.session.readNewest("a");
   held.say(1);
   held.made.cutOff();
   await held.answer(0);
@@ -82,11 +82,11 @@ test("a newest page that was asked for before a snapshot is asked for again", as
 
 test("who asks for the same page meanwhile gets the same answer", async () => {
   const held = new Held();
-  const reads = [held.made.desk.readNewest("a"), held.made.desk.readNewest("a")];
+  const reads = [held.made.session.readNewest("a"), held.made.session.readNewest("a")];
   await held.answer(0);
   await Promise.all(reads);
   expect(held.asked).toHaveLength(1);
-  const older = [held.made.desk.readOlder("a"), held.made.desk.readOlder("a")];
+  const older = [held.made.session.readOlder("a"), held.made.session.readOlder("a")];
   await held.answer(1);
   await Promise.all(older);
   expect(held.asked).toHaveLength(2);

@@ -1,6 +1,6 @@
 /** Reads chats page by page. Those who ask for the same page meanwhile get the same answer. */
 
-import { partOf } from "../state/obligationUpdates";
+import { incompleteLine } from "../state/obligationUpdates";
 import { ofHistory } from "../state/delegations";
 import { withPage } from "../state/lines";
 import type { Chat, Line, State } from "../state/model";
@@ -13,55 +13,55 @@ const PAGE = 50;
 /** The number of the line that a page ends before; undefined: the newest page; null: there is none to read. */
 type End = number | undefined | null;
 
-interface Wanted {
+interface PageRequest {
   workspaceId: string;
   endIn: (chat: Chat | undefined) => End;
   /** Whether a page that ends there still joins what is known; asked when it has come. */
   fits: (end: End, chat: Chat | undefined) => boolean;
 }
 
-interface PagesParts {
+interface ChatPagesOptions {
   api: Pick<Api, "timeline">;
   data: Store<State | null>;
   onRead: (lines: readonly Line[]) => void;
 }
 
-export class Pages {
-  private readonly parts: PagesParts;
+export class ChatPages {
+  private readonly options: ChatPagesOptions;
   private readonly running = new Map<string, Promise<void>>();
   private snapshots = 0;
 
-  constructor(parts: PagesParts) {
-    this.parts = parts;
+  constructor(parts: ChatPagesOptions) {
+    this.options = parts;
   }
 
   /** A snapshot tells how all stands: pages that were asked for before it miss what happened until then. */
-  outdate(): void {
+  invalidate(): void {
     this.snapshots += 1;
   }
 
-  newest(workspaceId: string): Promise<void> {
+  readNewest(workspaceId: string): Promise<void> {
     return this.once(`newest ${workspaceId}`, { workspaceId, endIn: () => undefined, fits: () => true });
   }
 
-  older(workspaceId: string): Promise<void> {
+  readOlder(workspaceId: string): Promise<void> {
     const oldest = (chat: Chat | undefined): End => chat?.lines[0]?.seq;
     // The newest page may have replaced all lines: behind them a page of the old ones would hide a hole.
     return this.once(`older ${workspaceId}`, { workspaceId, endIn: oldest, fits: (end, chat) => end === oldest(chat) });
   }
 
   /** Reads the newest message of a chat of which events told only a part, with the page around it. */
-  part(workspaceId: string): Promise<void> {
-    const part = (chat: Chat | undefined): ReturnType<typeof partOf> => (chat?.loaded ? partOf(chat) : null);
+  readIncomplete(workspaceId: string): Promise<void> {
+    const part = (chat: Chat | undefined): ReturnType<typeof incompleteLine> => (chat?.loaded ? incompleteLine(chat) : null);
     const line = part(this.chat(workspaceId))?.line;
     const endIn = (chat: Chat | undefined): End => {
       const found = part(chat);
       return found === null ? null : found.before;
     };
-    return this.once(`part ${workspaceId} ${line?.id} ${line?.toldBy}`, { workspaceId, endIn, fits: () => true });
+    return this.once(`part ${workspaceId} ${line?.id} ${line?.lastEventSeq}`, { workspaceId, endIn, fits: () => true });
   }
 
-  private once(key: string, wanted: Wanted): Promise<void> {
+  private once(key: string, wanted: PageRequest): Promise<void> {
     const running = this.running.get(key);
     if (running) return running;
     const started = this.read(wanted).finally(() => this.running.delete(key));
@@ -70,7 +70,7 @@ export class Pages {
   }
 
   /** A page that is of no use any more when it comes is asked for again. */
-  private async read(wanted: Wanted): Promise<void> {
+  private async read(wanted: PageRequest): Promise<void> {
     let taken = false;
     while (!taken) {
       const end = wanted.endIn(this.chat(wanted.workspaceId));
@@ -79,23 +79,23 @@ export class Pages {
     }
   }
 
-  private async readPage({ workspaceId, fits }: Wanted, end: number | undefined): Promise<boolean> {
+  private async readPage({ workspaceId, fits }: PageRequest, end: number | undefined): Promise<boolean> {
     const { snapshots } = this;
-    const since = this.parts.data.get()?.last ?? 0;
-    const { items, reached_end } = await this.parts.api.timeline(workspaceId, PAGE, end);
+    const since = this.options.data.get()?.last ?? 0;
+    const { items, reached_end } = await this.options.api.timeline(workspaceId, PAGE, end);
     if (snapshots !== this.snapshots || !fits(end, this.chat(workspaceId))) return false;
     const page = { items, reachedEnd: reached_end, isNewest: end === undefined, since };
     const delegations = items.filter((item) => item.kind === "delegation").map(ofHistory);
-    this.parts.data.update((state) => {
+    this.options.data.update((state) => {
       if (state === null || !state.workspaces.has(workspaceId)) return state;
       const chat = withPage(state.chats.get(workspaceId), page);
       return { ...withRead(state, delegations), chats: new Map(state.chats).set(workspaceId, chat) };
     });
-    this.parts.onRead(this.chat(workspaceId)?.lines ?? []);
+    this.options.onRead(this.chat(workspaceId)?.lines ?? []);
     return true;
   }
 
   private chat(workspaceId: string): Chat | undefined {
-    return this.parts.data.get()?.chats.get(workspaceId);
+    return this.options.data.get()?.chats.get(workspaceId);
   }
 }

@@ -3,18 +3,18 @@
 
 import { createStore, type Store } from "../store/store";
 
-export interface Chosen {
+export interface ChosenFile {
   key: string;
   file: File;
 }
 
-const NONE: readonly Chosen[] = [];
+const NONE: readonly ChosenFile[] = [];
 
 export class ChosenFiles {
-  readonly all: Store<ReadonlyMap<string, readonly Chosen[]>> = createStore<ReadonlyMap<string, readonly Chosen[]>>(new Map());
+  readonly all: Store<ReadonlyMap<string, readonly ChosenFile[]>> = createStore<ReadonlyMap<string, readonly ChosenFile[]>>(new Map());
   private next = 0;
 
-  of(workspaceId: string): readonly Chosen[] {
+  of(workspaceId: string): readonly ChosenFile[] {
     return this.all.get().get(workspaceId) ?? NONE;
   }
 
@@ -34,7 +34,7 @@ export class ChosenFiles {
     return files;
   }
 
-  private put(workspaceId: string, chosen: readonly Chosen[]): void {
+  private put(workspaceId: string, chosen: readonly ChosenFile[]): void {
     this.all.update((all) => new Map(all).set(workspaceId, chosen));
   }
 }

@@ -1,14 +1,14 @@
 /** What a person began to write, kept per conversation. */
 
-import type { Vault } from "../store/browserStorage";
+import type { KeyValueStorage } from "../store/browserStorage";
 
 type Watcher = (of: string, words: string) => void;
 
 /** Words that were taken out are put back within this time, or are not the same ones any more. */
-const PUT_BACK_MS = 60_000;
+const RESTORE_MS = 60_000;
 
 export class Drafts {
-  private readonly vault: Vault;
+  private readonly storage: KeyValueStorage;
   private readonly prefix: string;
   private readonly watchers = new Set<Watcher>();
   /** What was sent under these keys is known to be with the server: a later answer under one of them is about nothing that
@@ -18,35 +18,35 @@ export class Drafts {
   private readonly emptied = new Map<string, number>();
   private readonly now: () => number;
 
-  constructor(vault: Vault, owner: { org: string; user: string }, now: () => number) {
-    this.vault = vault;
+  constructor(storage: KeyValueStorage, owner: { org: string; user: string }, now: () => number) {
+    this.storage = storage;
     this.now = now;
     this.prefix = `molecule.draft.${owner.org}.${owner.user}.`;
   }
 
   read(of: string): string {
-    return this.vault.get(this.prefix + of) ?? "";
+    return this.storage.get(this.prefix + of) ?? "";
   }
 
   write(of: string, words: string): void {
     if (words === "") {
-      this.vault.remove(this.prefix + of);
+      this.storage.remove(this.prefix + of);
       return void this.emptied.set(of, this.now());
     }
     // What is begun after that is said anew, also in words that were sent before: it gets a key of its own.
-    const isBegun = this.read(of) === "" && this.now() - (this.emptied.get(of) ?? -Infinity) > PUT_BACK_MS;
-    if (isBegun) this.vault.remove(this.keyPlace(of));
-    this.vault.set(this.prefix + of, words);
+    const isBegun = this.read(of) === "" && this.now() - (this.emptied.get(of) ?? -Infinity) > RESTORE_MS;
+    if (isBegun) this.storage.remove(this.keyPlace(of));
+    this.storage.set(this.prefix + of, words);
   }
 
   /** The key under which a draft is sent: the same whenever the same is sent again, until the server is known to have it or
    * something else was sent, so that an answer that was lost, or came when nobody was there to take it, does not say it twice.
    * Words that were taken out and soon put back are still the same. */
   keyOf(of: string, what: string, fresh: string): string {
-    const kept = this.vault.get(this.keyPlace(of)) ?? "";
+    const kept = this.storage.get(this.keyPlace(of)) ?? "";
     const key = kept.slice(0, kept.indexOf(" "));
     if (kept === `${key} ${what}`) return key;
-    this.vault.set(this.keyPlace(of), `${fresh} ${what}`);
+    this.storage.set(this.keyPlace(of), `${fresh} ${what}`);
     return fresh;
   }
 
@@ -55,7 +55,7 @@ export class Drafts {
   taken(of: string, key: string, words: string): void {
     if (this.known.has(key)) return;
     this.known.add(key);
-    if (this.vault.get(this.keyPlace(of))?.startsWith(`${key} `)) this.vault.remove(this.keyPlace(of));
+    if (this.storage.get(this.keyPlace(of))?.startsWith(`${key} `)) this.storage.remove(this.keyPlace(of));
     if (this.read(of) === words) this.write(of, "");
     for (const watcher of [...this.watchers]) watcher(of, words);
   }

@@ -3,7 +3,7 @@
 import { list, text } from "../state/json";
 import { createStore, type Store } from "../store/store";
 import { ancestorsOf, childrenOf, walk, type Tree } from "../state/tree";
-import type { Vault } from "../store/browserStorage";
+import type { KeyValueStorage } from "../store/browserStorage";
 
 const LARGE = 2_000;
 const OPEN_LEVELS = 2;
@@ -12,14 +12,14 @@ export interface Folds extends Store<ReadonlyMap<string, boolean>> {
   fold(id: string, folded: boolean): void;
 }
 
-export function foldsStore(vault: Vault, owner: { org: string; user: string }): Folds {
+export function foldsStore(storage: KeyValueStorage, owner: { org: string; user: string }): Folds {
   const key = `molecule.folds.${owner.org}.${owner.user}`;
-  const store = createStore<ReadonlyMap<string, boolean>>(parse(vault.get(key)));
+  const store = createStore<ReadonlyMap<string, boolean>>(parse(storage.get(key)));
   return {
     ...store,
     fold: (id, folded) => {
       store.update((all) => new Map(all).set(id, folded));
-      vault.set(key, JSON.stringify([...store.get()].map(([each, value]) => [each, value ? "folded" : "open"])));
+      storage.set(key, JSON.stringify([...store.get()].map(([each, value]) => [each, value ? "folded" : "open"])));
     },
   };
 }

@@ -6,8 +6,8 @@ import { applySnapshot } from "../state/snapshot";
 import { createStore } from "../store/store";
 import { ModelServer } from "../testing/modelServer";
 import type { DelegationDetail, DelegationItem, DelegationPage } from "../wire";
-import { Refusal } from "../api/errors";
-import { MissedWork } from "./missedDelegations";
+import { ApiError } from "../api/errors";
+import { MissedDelegations } from "./missedDelegations";
 
 /** A page that knew so many as open, and heard nothing until all had ended; the pages of the server tell of none of them. */
 function late(count: number, trouble: Readonly<Record<string, Error>> = {}) {
@@ -34,7 +34,7 @@ function late(count: number, trouble: Readonly<Record<string, Error>> = {}) {
     },
   };
   const open = (): string[] => [...(data.get()?.delegations.values() ?? [])].filter(isOpen).map(({ id }) => id);
-  return { work: new MissedWork(api, "org", data), api, data, asked, seen, open };
+  return { work: new MissedDelegations(api, "org", data), api, data, asked, seen, open };
 }
 
 test("what ended unheard and is older than the pages of the server is read by itself, a few at a time", async () => {
@@ -48,14 +48,14 @@ test("what ended unheard and is older than the pages of the server is read by it
 });
 
 test("what the server does not keep any more is dropped, and no other", async () => {
-  const { work, data, open } = late(3, { d2: new Refusal(404, "unknown", "There is no such delegation.") });
+  const { work, data, open } = late(3, { d2: new ApiError(404, "unknown", "There is no such delegation.") });
   await work.read();
   expect(open()).toEqual([]);
   expect([...(data.get()?.delegations.keys() ?? [])]).toEqual(["d1", "d3"]);
 });
 
 test("a server in trouble is not asked on, and what it did not tell is read with the next connection", async () => {
-  const trouble: Record<string, Error> = { d7: new Refusal(503, null, "The store is busy.") };
+  const trouble: Record<string, Error> = { d7: new ApiError(503, null, "The store is busy.") };
   const { work, asked, open } = late(45, trouble);
   await work.read();
   expect(asked).toHaveLength(20);
@@ -73,7 +73,7 @@ test("what the pages tell is not read by itself, nor is anything while they cann
   await told.work.read();
   expect(told.asked).toEqual(["d2"]);
   const lost = late(2);
-  lost.api.delegations = () => Promise.reject(new Refusal(503, null, "The store is busy."));
+  lost.api.delegations = () => Promise.reject(new ApiError(503, null, "The store is busy."));
   await lost.work.read();
   expect(lost.asked).toEqual([]);
 });

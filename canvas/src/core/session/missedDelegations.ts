@@ -4,18 +4,18 @@
 import { ofHistory, type Delegation } from "../state/delegations";
 import type { State } from "../state/model";
 import type { Store } from "../store/store";
-import { missed, openOnes, withoutMissed, withRead } from "../state/delegationLists";
+import { missedDelegations, openDelegations, withoutMissed, withRead } from "../state/delegationLists";
 import type { DelegationItem } from "../wire";
-import { Refusal } from "../api/errors";
+import { ApiError } from "../api/errors";
 import type { Api } from "../api/api";
 
 /** The newest so many failed delegations are looked for, and so many of all. */
-const FAILED = 100;
-const MOST_READ = 500;
+const MAX_FAILED = 100;
+const MAX_READ = 500;
 /** What is older than those is read by itself, so many at a time. */
-const AT_ONCE = 20;
+const MAX_PARALLEL = 20;
 
-export class MissedWork {
+export class MissedDelegations {
   private readonly api: Pick<Api, "delegation" | "delegations">;
   private readonly orgId: string;
   private readonly data: Store<State | null>;
@@ -29,11 +29,11 @@ export class MissedWork {
 
   /** What failed while nobody looked, and what became of what was open. */
   async read(): Promise<void> {
-    const pages = [this.api.delegations(this.orgId, FAILED, "failed")];
+    const pages = [this.api.delegations(this.orgId, MAX_FAILED, "failed")];
     const delegations = this.data.get()?.delegations ?? new Map<string, Delegation>();
-    if (missed(delegations).length > 0) pages.push(this.api.delegations(this.orgId, MOST_READ));
+    if (missedDelegations(delegations).length > 0) pages.push(this.api.delegations(this.orgId, MAX_READ));
     // How far work is gets told once; what was told meanwhile is only in the pages.
-    else if (this.wasLive && openOnes(delegations).some(({ takenAt }) => takenAt !== null)) pages.push(this.api.delegations(this.orgId, MOST_READ, "open"));
+    else if (this.wasLive && openDelegations(delegations).some(({ takenAt }) => takenAt !== null)) pages.push(this.api.delegations(this.orgId, MAX_READ, "open"));
     this.wasLive = true;
     const read = await Promise.allSettled(pages);
     for (const page of read) if (page.status === "fulfilled") this.take(page.value.delegations);
@@ -42,9 +42,9 @@ export class MissedWork {
 
   /** The pages end somewhere, and what is in none of them would seem open for ever. */
   private async readLeftOver(): Promise<void> {
-    const left = missed(this.data.get()?.delegations ?? new Map()).map(({ id }) => id);
-    for (let from = 0; from < left.length; from += AT_ONCE) {
-      const read = await Promise.all(left.slice(from, from + AT_ONCE).map((id) => this.readOne(id)));
+    const left = missedDelegations(this.data.get()?.delegations ?? new Map()).map(({ id }) => id);
+    for (let from = 0; from < left.length; from += MAX_PARALLEL) {
+      const read = await Promise.all(left.slice(from, from + MAX_PARALLEL).map((id) => this.readOne(id)));
       if (read.includes(false)) return;
     }
   }
@@ -56,7 +56,7 @@ export class MissedWork {
       this.take([delegation]);
       return true;
     } catch (error) {
-      const isGone = error instanceof Refusal && error.status === 404;
+      const isGone = error instanceof ApiError && error.status === 404;
       if (isGone) this.data.update((state) => state && withoutMissed(state, id));
       return isGone;
     }

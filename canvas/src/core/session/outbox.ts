@@ -4,9 +4,9 @@
 import type { Attachment, Choice } from "../state/model";
 import { list, members, number, text } from "../state/json";
 import { createStore, type Store } from "../store/store";
-import type { Vault } from "../store/browserStorage";
+import type { KeyValueStorage } from "../store/browserStorage";
 
-export interface Unsent {
+export interface UnsentMessage {
   clientId: string;
   workspaceId: string;
   text: string;
@@ -24,9 +24,9 @@ export interface Unsent {
 
 export type SendResult = { ok: true } | { ok: false; reason: string; again: boolean };
 
-export type Send = (entry: Unsent) => Promise<SendResult>;
+export type SendMessage = (entry: UnsentMessage) => Promise<SendResult>;
 
-export interface Written {
+export interface NewMessage {
   workspaceId: string;
   words: string;
   files?: readonly Attachment[];
@@ -36,27 +36,27 @@ export interface Written {
 export const LEFT_BEHIND = "The page was closed before the server had confirmed it.";
 
 export class Outbox {
-  readonly entries: Store<readonly Unsent[]>;
-  private readonly vault: Vault;
+  readonly entries: Store<readonly UnsentMessage[]>;
+  private readonly storage: KeyValueStorage;
   private readonly prefix: string;
-  private readonly send: Send;
+  private readonly send: SendMessage;
   /** What this tab is sending right now; what another tab is sending is that tab's to tell. */
-  private readonly underWay = new Set<string>();
+  private readonly inFlight = new Set<string>();
 
-  constructor(vault: Vault, owner: { org: string; user: string }, send: Send) {
-    this.vault = vault;
+  constructor(storage: KeyValueStorage, owner: { org: string; user: string }, send: SendMessage) {
+    this.storage = storage;
     this.prefix = `molecule.unsent.${owner.org}.${owner.user}.`;
     this.send = send;
-    this.entries = createStore<readonly Unsent[]>(this.stored().map(leftBehind));
+    this.entries = createStore<readonly UnsentMessage[]>(this.stored().map(leftBehind));
   }
 
   /** Shows the message at once, keeps it, and sends it; what came of that. */
-  write({ workspaceId, words, files = [], choice = null }: Written, now: string, clientId: string): Promise<SendResult> {
+  add({ workspaceId, words, files = [], choice = null }: NewMessage, now: string, clientId: string): Promise<SendResult> {
     return this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
   }
 
   /** The server has got one of the files of a message: it is not sent again with the next try. */
-  brought(clientId: string, place: number, file: Attachment): void {
+  recordUpload(clientId: string, place: number, file: Attachment): void {
     const entry = this.find(clientId);
     if (entry) this.keep({ ...entry, files: entry.files.with(place, file) });
   }
@@ -67,14 +67,14 @@ export class Outbox {
   }
 
   /** After the connection came back: sends what only the connection held up, if this tab can. The same client id has one effect. */
-  async retryHeldUp(canSend: (entry: Unsent) => boolean = () => true): Promise<void> {
+  async retryDisconnected(canSend: (entry: UnsentMessage) => boolean = () => true): Promise<void> {
     for (const entry of this.entries.get()) {
       if (entry.state === "not_sent" && entry.again && canSend(entry)) await this.retry(entry.clientId);
     }
   }
 
   discard(clientId: string): void {
-    this.vault.remove(this.prefix + clientId);
+    this.storage.remove(this.prefix + clientId);
     this.entries.update((all) => all.filter((each) => each.clientId !== clientId));
   }
 
@@ -88,18 +88,18 @@ export class Outbox {
     const stored = new Map(this.stored().map((each) => [each.clientId, each]));
     this.entries.update((all) => {
       const own = all.filter(
-        (each) => each.state === "stored" || (this.underWay.has(each.clientId) && stored.has(each.clientId)),
+        (each) => each.state === "stored" || (this.inFlight.has(each.clientId) && stored.has(each.clientId)),
       );
       for (const { clientId } of own) stored.delete(clientId);
       return [...own, ...stored.values()].sort(byTime);
     });
   }
 
-  private async deliver(entry: Unsent): Promise<SendResult> {
+  private async deliver(entry: UnsentMessage): Promise<SendResult> {
     this.keep(entry);
-    this.underWay.add(entry.clientId);
+    this.inFlight.add(entry.clientId);
     const result = await this.send(entry);
-    this.underWay.delete(entry.clientId);
+    this.inFlight.delete(entry.clientId);
     const kept = this.find(entry.clientId);
     if (kept === undefined) return result;
     if (result.ok) this.confirm(entry.clientId);
@@ -108,40 +108,40 @@ export class Outbox {
   }
 
   private confirm(clientId: string): void {
-    this.vault.remove(this.prefix + clientId);
+    this.storage.remove(this.prefix + clientId);
     this.entries.update((all) =>
       all.map((each) => (each.clientId === clientId ? { ...each, state: "stored" as const, reason: null } : each)),
     );
   }
 
-  private keep(entry: Unsent): void {
-    this.vault.set(this.prefix + entry.clientId, JSON.stringify(entry));
+  private keep(entry: UnsentMessage): void {
+    this.storage.set(this.prefix + entry.clientId, JSON.stringify(entry));
     this.entries.update((all) => [...all.filter((each) => each.clientId !== entry.clientId), entry].sort(byTime));
   }
 
-  private find(clientId: string): Unsent | undefined {
+  private find(clientId: string): UnsentMessage | undefined {
     return this.entries.get().find((each) => each.clientId === clientId);
   }
 
-  private stored(): Unsent[] {
-    return this.vault
+  private stored(): UnsentMessage[] {
+    return this.storage
       .keys(this.prefix)
-      .map((key) => parse(this.vault.get(key)))
+      .map((key) => parse(this.storage.get(key)))
       .filter((entry) => entry !== null)
       .sort(byTime);
   }
 }
 
-function byTime(one: Unsent, other: Unsent): number {
+function byTime(one: UnsentMessage, other: UnsentMessage): number {
   return one.at < other.at ? -1 : one.at > other.at ? 1 : 0;
 }
 
 /** An entry of an earlier page. Whether it arrived is not known, so the person decides; sending it again is safe. */
-function leftBehind(entry: Unsent): Unsent {
+function leftBehind(entry: UnsentMessage): UnsentMessage {
   return { ...entry, state: "not_sent", reason: LEFT_BEHIND, again: false };
 }
 
-function parse(stored: string | null): Unsent | null {
+function parse(stored: string | null): UnsentMessage | null {
   if (stored === null) return null;
   try {
     const value: unknown = JSON.parse(stored);

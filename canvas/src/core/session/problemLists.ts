@@ -2,15 +2,15 @@
 
 import { NO_PROBLEMS, type Problems } from "../state/problems";
 import { createStore, type Store } from "../store/store";
-import { wordsOf } from "../api/api";
+import { errorText } from "../api/api";
 
 /** After so long a failed reading is tried once more: most troubles of a server are over by then. */
 export const RETRY_MS = 5_000;
 
-export class Stuck {
-  readonly all: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
+export class ProblemLists {
+  readonly problems: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
   /** When the lists were read; null: not yet. `problem`: why not, the last time; what was there before stays. */
-  readonly list: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
+  readonly status: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
   private readonly load: () => Promise<Problems>;
   private readonly now: () => number;
   private reading: "no" | "yes" | "again" | "stopped" = "no";
@@ -40,19 +40,19 @@ export class Stuck {
     } while (this.isIn("again"));
     if (this.isIn("stopped")) return;
     this.reading = "no";
-    if (mayRetry && this.list.get().problem !== null) this.retry = setTimeout(() => void this.read(false), RETRY_MS);
+    if (mayRetry && this.status.get().problem !== null) this.retry = setTimeout(() => void this.read(false), RETRY_MS);
   }
 
   private async readOnce(): Promise<void> {
     try {
-      this.all.set(await this.load());
-      this.list.set({ readAt: this.now(), problem: null });
+      this.problems.set(await this.load());
+      this.status.set({ readAt: this.now(), problem: null });
     } catch (error) {
-      this.list.update((before) => ({ ...before, problem: wordsOf(error) }));
+      this.status.update((before) => ({ ...before, problem: errorText(error) }));
     }
   }
 
-  private isIn(phase: Stuck["reading"]): boolean {
+  private isIn(phase: ProblemLists["reading"]): boolean {
     return this.reading === phase;
   }
 }

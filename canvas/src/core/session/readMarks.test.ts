@@ -16,8 +16,8 @@ function marks() {
 
 test("the first is told at once, and a burst behind it once, as far as it was read", async () => {
   const { all, told } = marks();
-  for (let seq = 1; seq <= 50; seq += 1) all.tell("a", seq);
-  all.tell("b", 7);
+  for (let seq = 1; seq <= 50; seq += 1) all.mark("a", seq);
+  all.mark("b", 7);
   expect(told).toEqual([["a", 1], ["b", 7]]);
   await vi.advanceTimersByTimeAsync(600);
   expect(told.slice(2)).toEqual([["a", 50]]);
@@ -28,7 +28,7 @@ test("the first is told at once, and a burst behind it once, as far as it was re
 test("what could not be told is told when the connection is back, and not before", async () => {
   const { all, told, cut } = marks();
   cut(true);
-  all.tell("a", 1);
+  all.mark("a", 1);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(told).toEqual([["a", 1]]);
   cut(false);
@@ -40,8 +40,8 @@ test("what could not be told is told when the connection is back, and not before
 
 test("nothing is told behind the end", async () => {
   const { all, told } = marks();
-  all.tell("a", 1);
-  all.tell("a", 2);
+  all.mark("a", 1);
+  all.mark("a", 2);
   all.stop();
   await vi.advanceTimersByTimeAsync(5_000);
   expect(told).toEqual([["a", 1]]);
@@ -49,9 +49,9 @@ test("nothing is told behind the end", async () => {
 
 test("a page that closes tells at once what it has not told yet", async () => {
   const { all, told } = marks();
-  all.tell("a", 1);
-  all.tell("a", 2);
-  all.tell("b", 7);
+  all.mark("a", 1);
+  all.mark("a", 2);
+  all.mark("b", 7);
   all.flush();
   expect(told).toEqual([["a", 1], ["b", 7], ["a", 2]]);
   await vi.advanceTimersByTimeAsync(5_000);
@@ -60,9 +60,9 @@ test("a page that closes tells at once what it has not told yet", async () => {
 
 test("what is read on a restored server, which counts from a lower number, is told too", async () => {
   const { all, told } = marks();
-  all.tell("a", 9);
+  all.mark("a", 9);
   await vi.advanceTimersByTimeAsync(0);
-  all.tell("a", 4);
+  all.mark("a", 4);
   await vi.advanceTimersByTimeAsync(600);
   expect(told).toEqual([["a", 9], ["a", 4]]);
 });

@@ -1,30 +1,30 @@
 /** What of the work that ended badly this person has looked at, in this browser. */
 
 import { createStore, type Store } from "../store/store";
-import type { Vault } from "../store/browserStorage";
+import type { KeyValueStorage } from "../store/browserStorage";
 
 /** Problems end after a day; so many are enough for one. */
-const MOST = 1_000;
+const MAX_KEPT = 1_000;
 
-export interface Seen extends Store<ReadonlySet<string>> {
+export interface SeenProblems extends Store<ReadonlySet<string>> {
   add(key: string): void;
   /** Takes in what another tab has written. */
   reread(): void;
 }
 
-export function seenStore(vault: Vault, { org, user }: { org: string; user: string }): Seen {
+export function seenProblemsStore(storage: KeyValueStorage, { org, user }: { org: string; user: string }): SeenProblems {
   const place = `molecule.seen.${org}/${user}`;
-  const store = createStore<ReadonlySet<string>>(new Set(parse(vault.get(place))));
+  const store = createStore<ReadonlySet<string>>(new Set(parse(storage.get(place))));
   return {
     ...store,
     reread: () => {
-      const stored = parse(vault.get(place));
+      const stored = parse(storage.get(place));
       if (stored.some((key) => !store.get().has(key))) store.set(new Set(stored));
     },
     add: (key) => {
       if (store.get().has(key)) return;
-      const next = [...new Set([...parse(vault.get(place)), ...store.get(), key])].slice(-MOST);
-      vault.set(place, JSON.stringify(next));
+      const next = [...new Set([...parse(storage.get(place)), ...store.get(), key])].slice(-MAX_KEPT);
+      storage.set(place, JSON.stringify(next));
       store.set(new Set(next));
     },
   };

@@ -1,99 +1,99 @@
 /** What a logged-in person works at: the state, the live channel, and the commands. Above it are views, below it the pure
  * state and the server. */
 
-import { Api, NoAnswer, Refusal, wordsOf, type Connection as Seated } from "../api/api";
-import { Approving } from "./undoableDecisions";
+import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace as Seated } from "../api/api";
+import { UndoableDecisions } from "./undoableDecisions";
 import { Connection } from "../live/connection";
 import { newId } from "./ids";
-import { MissedWork } from "./missedDelegations";
-import { Pages } from "./chatPages";
+import { MissedDelegations } from "./missedDelegations";
+import { ChatPages } from "./chatPages";
 import { ReadMarks } from "./readMarks";
-import { Stuck } from "./problemLists";
-import { Tabs, type Word } from "../live/tabs";
+import { ProblemLists } from "./problemLists";
+import { Tabs, type TabMessage } from "../live/tabs";
 import { applyAll } from "../state/apply";
-import { calmed } from "../store/throttledStore";
+import { throttledStore } from "../store/throttledStore";
 import { ofHistory, type DelegationStatus } from "../state/delegations";
 import { readUpTo } from "../state/lines";
 import { Drafts } from "./drafts";
 import { foldsStore, type Folds } from "./folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "../state/model";
 import { ChosenFiles } from "./chosenFiles";
-import { Outbox, type SendResult, type Unsent } from "./outbox";
+import { Outbox, type SendResult, type UnsentMessage } from "./outbox";
 import { changesProblems } from "../state/problems";
-import { seatedUnder } from "../state/moveRules";
-import { seenStore, type Seen } from "./seenProblems";
+import { withParent } from "../state/moveRules";
+import { seenProblemsStore, type SeenProblems } from "./seenProblems";
 import { applySnapshot } from "../state/snapshot";
 import { createStore, type Store } from "../store/store";
 import { Uploads } from "./uploads";
 import type { Undo } from "./undo";
-import { askBeforeLoss } from "../store/unsaved";
-import type { Vault } from "../store/browserStorage";
+import { confirmBeforeUnload } from "../store/unsaved";
+import type { KeyValueStorage } from "../store/browserStorage";
 import { withRead, withReply } from "../state/delegationLists";
-import { nameText, type UploadLimits } from "../text/files";
+import { cleanFileName, type UploadLimits } from "../text/files";
 import type { DelegationDetail, DelegationItem, EventFrame, SessionView, Snapshot } from "../wire";
 
 const PAGE = 50;
 const LARGE = 2_000;
 const LARGE_MS = 250;
 
-interface DeskParts {
+interface SessionOptions {
   session: SessionView;
   /** Closed with the desk: what it has in hand goes out under no other session. */
   api: Api;
-  vault: Vault;
+  vault: KeyValueStorage;
   /** The session is over. */
   onLogOut: () => void;
   /** Somebody else has logged in in this browser: what goes out of this page goes out in their name. */
   onOther: () => void;
 }
 
-export class Desk {
-  readonly session: SessionView;
+export class SessionController {
+  readonly identity: SessionView;
   readonly api: Api;
   readonly data: Store<State | null> = createStore<State | null>(null);
   /** The same for views that look at all agents at once: in a large organisation that is no work for every frame. */
-  readonly calm: Store<State | null> = calmed(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
+  readonly throttledData: Store<State | null> = throttledStore(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
   /** Why the organisation could not be read, until it could. */
   readonly problem: Store<string | null> = createStore<string | null>(null);
   /** What is stuck; read again when an event says that it changed. */
-  readonly stuck: Stuck;
+  readonly problemLists: ProblemLists;
   /** Counts the changes of who belongs to the organisation. */
   readonly peopleChanges: Store<number> = createStore(0);
   /** Counts the changes of instruction templates. */
   readonly templateChanges: Store<number> = createStore(0);
   /** What came last about threads; nothing: some may have been missed. Views of threads read and keep what they show. */
-  readonly threadNews: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
+  readonly threadEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
   /** The seat that was made last, with its token until that is hidden: nothing tells it twice. */
-  readonly made: Store<Seated | null> = createStore<Seated | null>(null);
+  readonly createdWorkspace: Store<Seated | null> = createStore<Seated | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
-  readonly approving: Approving;
+  readonly decisions: UndoableDecisions;
   readonly connection: Connection;
   readonly outbox: Outbox;
   readonly uploads: Uploads;
-  readonly chosen = new ChosenFiles();
+  readonly chosenFiles = new ChosenFiles();
   /** What may be sent; null until the server told it. */
   readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
   readonly folds: Folds;
   /** Problems that this person has looked at. */
-  readonly seen: Seen;
+  readonly seenProblems: SeenProblems;
   private readonly tabs: Tabs;
   private readonly owner: string;
-  private readonly pages: Pages;
-  private readonly marks: ReadMarks;
-  private readonly missedWork: MissedWork;
+  private readonly pages: ChatPages;
+  private readonly readMarks: ReadMarks;
+  private readonly missedDelegations: MissedDelegations;
   /** Chats that are open, in view and at their end. */
-  private readonly attended = new Set<string>();
+  private readonly attendedChats = new Set<string>();
   private readonly reread = (): void => {
     this.outbox.reread();
-    this.seen.reread();
+    this.seenProblems.reread();
   };
-  private readonly tellLast = (): void => this.marks.flush();
+  private readonly flushReadMarks = (): void => this.readMarks.flush();
 
-  constructor({ session, api, vault, onLogOut, onOther }: DeskParts) {
-    this.session = session;
+  constructor({ session, api, vault, onLogOut, onOther }: SessionOptions) {
+    this.identity = session;
     this.api = api;
     const owner = { org: session.org.id, user: session.user.id };
     this.owner = `${owner.org}/${owner.user}`;
@@ -101,62 +101,62 @@ export class Desk {
     this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(vault, owner, () => Date.now());
     this.folds = foldsStore(vault, owner);
-    this.seen = seenStore(vault, owner);
-    askBeforeLoss(this.made, (made) => (made?.token ?? "") !== "");
-    this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
-    this.pages = new Pages({ api, data: this.data, onRead: (lines) => this.settle(lines) });
-    this.missedWork = new MissedWork(api, session.org.id, this.data);
-    this.stuck = new Stuck(() => api.problems(session.org.id), Date.now);
-    this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
-    this.tabs = new Tabs((word) => this.hear(word, { onLogOut, onOther }));
+    this.seenProblems = seenProblemsStore(vault, owner);
+    confirmBeforeUnload(this.createdWorkspace, (made) => (made?.token ?? "") !== "");
+    this.readMarks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
+    this.pages = new ChatPages({ api, data: this.data, onRead: (lines) => this.confirmSent(lines) });
+    this.missedDelegations = new MissedDelegations(api, session.org.id, this.data);
+    this.problemLists = new ProblemLists(() => api.problems(session.org.id), Date.now);
+    this.decisions = new UndoableDecisions({ api, orgId: session.org.id, data: this.data, undo: this.undo });
+    this.tabs = new Tabs((word) => this.receiveTabMessage(word, { onLogOut, onOther }));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
       loadSnapshot: () => api.snapshot(session.org.id),
       checkSession: () => void this.checkSession(onLogOut),
-      onSnapshot: (snapshot) => this.takeSnapshot(snapshot),
-      onEvents: (frames) => this.takeEvents(frames),
+      onSnapshot: (snapshot) => this.receiveSnapshot(snapshot),
+      onEvents: (frames) => this.receiveEvents(frames),
       onLive: () => this.catchUp(),
-      onSnapshotProblem: (error) => this.problem.set(wordsOf(error)),
+      onSnapshotProblem: (error) => this.problem.set(errorText(error)),
       onLogOut,
     });
   }
 
   start(): void {
     window.addEventListener("storage", this.reread);
-    window.addEventListener("pagehide", this.tellLast);
+    window.addEventListener("pagehide", this.flushReadMarks);
     this.connection.start();
-    this.tabs.tell({ kind: "logged_in", owner: this.owner });
+    this.tabs.post({ kind: "logged_in", owner: this.owner });
   }
 
   stop(): void {
     window.removeEventListener("storage", this.reread);
-    window.removeEventListener("pagehide", this.tellLast);
+    window.removeEventListener("pagehide", this.flushReadMarks);
     this.connection.stop();
-    this.marks.stop();
-    this.stuck.stop();
-    this.approving.stop();
+    this.readMarks.stop();
+    this.problemLists.stop();
+    this.decisions.stop();
     this.tabs.close();
     this.api.close();
-    this.made.set(null);
+    this.createdWorkspace.set(null);
   }
 
-  get maySend(): boolean {
-    return this.session.user.role !== "viewer";
+  get canSend(): boolean {
+    return this.identity.user.role !== "viewer";
   }
 
   /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them;
    * what it promises is whether they were sent. */
-  write(workspaceId: string, words: string): Promise<SendResult> {
+  sendMessage(workspaceId: string, words: string): Promise<SendResult> {
     const clientId = newId();
-    const held = this.chosen.take(workspaceId);
-    this.uploads.hold(clientId, held);
-    const files = held.map(({ name, size, type }) => ({ name: nameText(name), size, uri: null, type }));
-    return this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
+    const held = this.chosenFiles.take(workspaceId);
+    this.uploads.add(clientId, held);
+    const files = held.map(({ name, size, type }) => ({ name: cleanFileName(name), size, uri: null, type }));
+    return this.outbox.add({ workspaceId, words, files }, new Date().toISOString(), clientId);
   }
 
   /** Chooses an option of an agent's question: a message with its words. */
-  choose(workspaceId: string, words: string, choice: Choice): Promise<SendResult> {
-    return this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), newId());
+  sendChoice(workspaceId: string, words: string, choice: Choice): Promise<SendResult> {
+    return this.outbox.add({ workspaceId, words, choice }, new Date().toISOString(), newId());
   }
 
   discard(clientId: string): void {
@@ -175,27 +175,27 @@ export class Desk {
 
   /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
   readNewest(workspaceId: string): Promise<void> {
-    return this.pages.newest(workspaceId);
+    return this.pages.readNewest(workspaceId);
   }
 
   readOlder(workspaceId: string): Promise<void> {
-    return this.pages.older(workspaceId);
+    return this.pages.readOlder(workspaceId);
   }
 
   /** Reads the newest message of a chat of which events told only a part, with the page around it. */
-  readPart(workspaceId: string): Promise<void> {
-    return this.pages.part(workspaceId);
+  readIncomplete(workspaceId: string): Promise<void> {
+    return this.pages.readIncomplete(workspaceId);
   }
 
   /** Reads what an agent gave and was given. */
-  async readWorkOf(workspaceId: string): Promise<void> {
-    this.takeWork(await this.api.delegationsOf(workspaceId, PAGE));
+  async readDelegationsOf(workspaceId: string): Promise<void> {
+    this.mergeDelegations(await this.api.delegationsOf(workspaceId, PAGE));
   }
 
   /** Reads a delegation with all that came of it. */
   async readDelegation(id: string): Promise<DelegationDetail> {
     const full = await this.api.delegation(id);
-    this.takeWork([full.delegation]);
+    this.mergeDelegations([full.delegation]);
     return full;
   }
 
@@ -206,25 +206,25 @@ export class Desk {
   }
 
   /** Takes the work back, and shows how it stands then: it may have ended a moment before. */
-  async cancelWork(work: { id: string; sourceId: string }): Promise<DelegationStatus> {
+  async cancelDelegation(work: { id: string; sourceId: string }): Promise<DelegationStatus> {
     const item = await this.api.cancel(work);
-    this.takeWork([item]);
+    this.mergeDelegations([item]);
     return ofHistory(item).status;
   }
 
   /** Gives the work once more, and shows it; the id of the new delegation. */
-  async retryWork(work: { id: string; sourceId: string }): Promise<string> {
+  async retryDelegation(work: { id: string; sourceId: string }): Promise<string> {
     return (await this.api.retry(work)).delegation_id;
   }
 
-  private takeWork(items: readonly DelegationItem[]): void {
+  private mergeDelegations(items: readonly DelegationItem[]): void {
     this.data.update((state) => state && withRead(state, items.map(ofHistory)));
   }
 
   /** What arrives in this chat is read as it is shown, until the function that comes back is called. */
   attend(workspaceId: string): () => void {
-    this.attended.add(workspaceId);
-    return () => void this.attended.delete(workspaceId);
+    this.attendedChats.add(workspaceId);
+    return () => void this.attendedChats.delete(workspaceId);
   }
 
   /** The person read this chat up to its last message; the server and the other tabs are told. */
@@ -233,51 +233,51 @@ export class Desk {
     if (!chat?.unread || chat.last === null) return;
     const { seq } = chat.last;
     this.changeChat(workspaceId, (each) => readUpTo(each, seq));
-    this.tellRead(workspaceId, seq);
+    this.reportRead(workspaceId, seq);
   }
 
   async logOut(): Promise<void> {
-    this.marks.flush();
+    this.readMarks.flush();
     await this.api.logOut();
-    this.tabs.tell({ kind: "logged_out" });
+    this.tabs.post({ kind: "logged_out" });
   }
 
   /** Moves an agent with all below it. It is seen at once, and put back if the server refuses. */
-  async move(id: string, parentId: string | null): Promise<void> {
-    const seat = this.data.get()?.seats.get(id);
+  async moveWorkspace(id: string, parentId: string | null): Promise<void> {
+    const seat = this.data.get()?.orgNodes.get(id);
     if (seat === undefined) return;
-    await this.reseat(id, seat.parentId, parentId);
-    this.undo.set({ words: `${seat.name} was moved.`, run: () => this.reseat(id, parentId, seat.parentId) });
+    await this.setParent(id, seat.parentId, parentId);
+    this.undo.set({ text: `${seat.name} was moved.`, run: () => this.setParent(id, parentId, seat.parentId) });
   }
 
-  private async reseat(id: string, from: string | null, to: string | null): Promise<void> {
-    this.data.update((state) => state && seatedUnder(state, id, to));
+  private async setParent(id: string, from: string | null, to: string | null): Promise<void> {
+    this.data.update((state) => state && withParent(state, id, to));
     try {
-      await this.api.changeSeat(id, { parent_id: to });
+      await this.api.changeWorkspace(id, { parent_id: to });
     } catch (error) {
-      this.data.update((state) => (state?.seats.get(id)?.parentId === to ? seatedUnder(state, id, from) : state));
+      this.data.update((state) => (state?.orgNodes.get(id)?.parentId === to ? withParent(state, id, from) : state));
       throw error;
     }
   }
 
-  private tellRead(workspaceId: string, seq: number): void {
-    this.tabs.tell({ kind: "read", owner: this.owner, workspaceId, seq });
-    this.marks.tell(workspaceId, seq);
+  private reportRead(workspaceId: string, seq: number): void {
+    this.tabs.post({ kind: "read", owner: this.owner, workspaceId, seq });
+    this.readMarks.mark(workspaceId, seq);
   }
 
   /** Does what the lost connection held up. */
   private catchUp(): void {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
-    this.threadNews.set([]);
-    void this.outbox.retryHeldUp((entry) => this.uploads.missing(entry).length === 0);
-    void this.stuck.read();
-    void this.approving.readWaiting(Date.now);
-    void this.missedWork.read();
-    this.marks.retry();
+    this.threadEvents.set([]);
+    void this.outbox.retryDisconnected((entry) => this.uploads.missing(entry).length === 0);
+    void this.problemLists.read();
+    void this.decisions.readWaiting(Date.now);
+    void this.missedDelegations.read();
+    this.readMarks.retry();
   }
 
-  private hear(word: Word, { onLogOut, onOther }: Pick<DeskParts, "onLogOut" | "onOther">): void {
+  private receiveTabMessage(word: TabMessage, { onLogOut, onOther }: Pick<SessionOptions, "onLogOut" | "onOther">): void {
     if (word.kind === "logged_out") return onLogOut();
     if (word.kind === "logged_in") return word.owner === this.owner ? undefined : onOther();
     if (word.owner !== this.owner) return;
@@ -294,23 +294,23 @@ export class Desk {
     });
   }
 
-  private takeSnapshot(snapshot: Snapshot): void {
+  private receiveSnapshot(snapshot: Snapshot): void {
     this.problem.set(null);
-    this.pages.outdate();
-    this.approving.setTime(snapshot.server_time, Date.now());
+    this.pages.invalidate();
+    this.decisions.setTime(snapshot.server_time, Date.now());
     this.data.update((state) => applySnapshot(state, snapshot));
   }
 
-  private takeEvents(frames: readonly EventFrame[]): void {
+  private receiveEvents(frames: readonly EventFrame[]): void {
     const state = this.data.get();
     if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
-    if (frames.some((frame) => changesProblems(frame, this.stuck.all.get()))) void this.stuck.read();
+    if (frames.some((frame) => changesProblems(frame, this.problemLists.problems.get()))) void this.problemLists.read();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
-    if (threads.length > 0) this.threadNews.set(threads);
+    if (threads.length > 0) this.threadEvents.set(threads);
     if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
   }
 
@@ -321,31 +321,31 @@ export class Desk {
   /** What is read as it is shown never counts as unread, not even for one paint. */
   private withAttended(state: State): State {
     let { chats } = state;
-    for (const workspaceId of this.attended) {
+    for (const workspaceId of this.attendedChats) {
       const chat = chats.get(workspaceId);
       if (!chat?.unread || chat.last === null) continue;
       chats = new Map(chats).set(workspaceId, readUpTo(chat, chat.last.seq));
-      this.tellRead(workspaceId, chat.last.seq);
+      this.reportRead(workspaceId, chat.last.seq);
     }
     return chats === state.chats ? state : { ...state, chats };
   }
 
-  private settle(lines: readonly Line[]): void {
+  private confirmSent(lines: readonly Line[]): void {
     this.outbox.settle(new Set(lines.map((line) => line.clientId).filter((id) => id !== null)));
   }
 
-  private async deliver(entry: Unsent): Promise<SendResult> {
+  private async deliver(entry: UnsentMessage): Promise<SendResult> {
     const { clientId, workspaceId, text, choice } = entry;
     const missing = this.uploads.missing(entry);
-    if (missing.length > 0) return { ok: false, reason: missingWords(missing), again: false };
+    if (missing.length > 0) return { ok: false, reason: missingFilesText(missing), again: false };
     try {
-      const files = await this.uploads.send(entry, (place, file) => this.outbox.brought(clientId, place, file));
+      const files = await this.uploads.send(entry, (place, file) => this.outbox.recordUpload(clientId, place, file));
       await this.api.send(workspaceId, clientId, text, files, choice);
       this.uploads.drop(clientId);
       return { ok: true };
     } catch (error) {
-      const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 502);
-      return { ok: false, reason: wordsOf(error), again };
+      const again = error instanceof NoResponseError || (error instanceof ApiError && error.status >= 502);
+      return { ok: false, reason: errorText(error), again };
     }
   }
 
@@ -353,13 +353,13 @@ export class Desk {
     try {
       await this.api.session();
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) onLogOut();
+      if (error instanceof ApiError && error.status === 401) onLogOut();
     }
   }
 }
 
 /** The honest words for files that were chosen on a page that is gone, or in another tab. */
-function missingWords(names: readonly string[]): string {
+function missingFilesText(names: readonly string[]): string {
   const shown = names.map((name) => `“${name}”`).join(", ");
   return `This page does not have ${shown}: a file stays only in the page where it was chosen. Discard this message, and attach it again.`;
 }

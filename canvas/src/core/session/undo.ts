@@ -1,7 +1,7 @@
 /** What was done last and can be taken back. */
 
 export interface Undo {
-  words: string;
+  text: string;
   run: () => Promise<void>;
   /** Until when (ms since the epoch, by this machine) it can be; absent: until something else is done. */
   until?: number;

@@ -1,23 +1,23 @@
 /** Answers to approvals: held for five seconds, in which nothing leaves the page and they can be taken back, then sent.
  * Besides: the reading of lists, and by how much the server's clock differs from this machine's. */
 
-import { approvalOf, isAsked, withApprovals, type Answer, type Approval, type Verdict } from "../state/approvals";
+import { approvalOf, isPending, withApprovals, type DecisionInput, type Approval, type Verdict } from "../state/approvals";
 import type { State } from "../state/model";
 import { members } from "../state/json";
 import { createStore, type Store } from "../store/store";
 import type { Undo } from "./undo";
-import { NoAnswer, Refusal } from "../api/errors";
-import { wordsOf, type Api } from "../api/api";
+import { NoResponseError, ApiError } from "../api/errors";
+import { errorText, type Api } from "../api/api";
 
-export const HELD_MS = 5_000;
+export const UNDO_MS = 5_000;
 /** So many are sent at once. */
-const AT_ONCE = 4;
+const MAX_PARALLEL = 4;
 
 /** An answer that this page gave and the server has not taken. */
-export interface Held {
+export interface PendingDecision {
   /** As it was shown when it was answered. */
   approval: Approval;
-  answer: Answer;
+  answer: DecisionInput;
   /** When it is sent, in ms of this machine's clock. */
   until: number;
   phase: "held" | "sending" | "unsent" | "refused";
@@ -25,7 +25,7 @@ export interface Held {
   problem: string | null;
 }
 
-interface Parts {
+interface DecisionOptions {
   api: Pick<Api, "decide" | "pendingApprovals" | "approvalPage" | "approvalsOf" | "approval">;
   orgId: string;
   data: Store<State | null>;
@@ -33,7 +33,7 @@ interface Parts {
 }
 
 /** How far back the page has read the ones that have ended. */
-export interface Past {
+export interface PastApprovals {
   /** The one that was read last; null: none yet. */
   oldest: string | null;
   reachedEnd: boolean;
@@ -41,22 +41,22 @@ export interface Past {
   problem: string | null;
 }
 
-export class Approving {
-  readonly held: Store<ReadonlyMap<string, Held>> = createStore<ReadonlyMap<string, Held>>(new Map());
+export class UndoableDecisions {
+  readonly pending: Store<ReadonlyMap<string, PendingDecision>> = createStore<ReadonlyMap<string, PendingDecision>>(new Map());
   /** Whether the list was read. `problem`: why not, the last time; what was there before stays. */
-  readonly list: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
-  readonly past: Store<Past> = createStore<Past>({ oldest: null, reachedEnd: false, reading: false, problem: null });
+  readonly status: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
+  readonly past: Store<PastApprovals> = createStore<PastApprovals>({ oldest: null, reachedEnd: false, reading: false, problem: null });
   /** The server's clock minus this machine's, in ms. */
-  readonly skew: Store<number> = createStore(0);
+  readonly clockSkew: Store<number> = createStore(0);
   /** What became of the last answers, to be said aloud. */
-  readonly told: Store<{ words: string } | null> = createStore<{ words: string } | null>(null);
-  private readonly parts: Parts;
+  readonly outcome: Store<{ words: string } | null> = createStore<{ words: string } | null>(null);
+  private readonly options: DecisionOptions;
   /** The last answers, as long as they can be taken back together. */
   private undoing: { undo: Undo; ids: readonly string[] } | null = null;
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
 
-  constructor(parts: Parts) {
-    this.parts = parts;
+  constructor(parts: DecisionOptions) {
+    this.options = parts;
   }
 
   /** What is held is not sent. */
@@ -67,16 +67,16 @@ export class Approving {
 
   setTime(serverTime: string, now: number): void {
     const time = Date.parse(serverTime);
-    if (!Number.isNaN(time)) this.skew.set(time - now);
+    if (!Number.isNaN(time)) this.clockSkew.set(time - now);
   }
 
   async readWaiting(now: () => number): Promise<void> {
-    const { api, orgId } = this.parts;
+    const { api, orgId } = this.options;
     try {
-      this.take(await api.pendingApprovals(orgId));
-      this.list.set({ readAt: now(), problem: null });
+      this.merge(await api.pendingApprovals(orgId));
+      this.status.set({ readAt: now(), problem: null });
     } catch (error) {
-      this.list.update((before) => ({ ...before, problem: wordsOf(error) }));
+      this.status.update((before) => ({ ...before, problem: errorText(error) }));
     }
   }
 
@@ -87,27 +87,27 @@ export class Approving {
     past.update((before) => ({ ...before, reading: true }));
     try {
       const { oldest, reachedEnd } = past.get();
-      const page = await this.parts.api.approvalPage(this.parts.orgId, older ? oldest : null);
+      const page = await this.options.api.approvalPage(this.options.orgId, older ? oldest : null);
       const last = page.approvals.at(-1)?.id ?? null;
       // The newest page again: if it meets what was read before, all between is known, and the place there counts on.
-      const meets = !older && oldest !== null && (last === null || this.parts.data.get()?.approvals.has(last) === true);
-      this.take(page.approvals);
+      const meets = !older && oldest !== null && (last === null || this.options.data.get()?.approvals.has(last) === true);
+      this.merge(page.approvals);
       past.set({ oldest: meets ? oldest : (last ?? oldest), reachedEnd: meets ? reachedEnd : page.reachedEnd, reading: false, problem: null });
     } catch (error) {
-      past.update((before) => ({ ...before, reading: false, problem: wordsOf(error) }));
+      past.update((before) => ({ ...before, reading: false, problem: errorText(error) }));
     }
   }
 
   async readOf(workspaceId: string): Promise<void> {
-    this.take(await this.parts.api.approvalsOf(workspaceId));
+    this.merge(await this.options.api.approvalsOf(workspaceId));
   }
 
   async readOne(workspaceId: string, id: string): Promise<void> {
-    this.take([await this.parts.api.approval(workspaceId, id)]);
+    this.merge([await this.options.api.approval(workspaceId, id)]);
   }
 
-  take(told: readonly Approval[]): void {
-    this.parts.data.update((state) => {
+  merge(told: readonly Approval[]): void {
+    this.options.data.update((state) => {
       if (state === null) return state;
       const approvals = withApprovals(state.approvals, told);
       return approvals === state.approvals ? state : { ...state, approvals };
@@ -115,91 +115,91 @@ export class Approving {
   }
 
   /** Holds one answer to each of these, and sends it when its time is over. */
-  answer(approvals: readonly Approval[], answer: Answer, words: string, now: number): void {
-    const until = now + HELD_MS;
+  decide(approvals: readonly Approval[], answer: DecisionInput, words: string, now: number): void {
+    const until = now + UNDO_MS;
     const ids = approvals.map(({ id }) => id);
-    const fresh = approvals.map((approval): Held => ({ approval, answer, until, phase: "held", problem: null }));
-    this.held.update((all) => new Map([...all, ...fresh.map((each) => [each.approval.id, each] as const)]));
-    const undo: Undo = { words, until, run: () => Promise.resolve(this.takeBack(ids)) };
-    this.parts.undo.set(undo);
+    const fresh = approvals.map((approval): PendingDecision => ({ approval, answer, until, phase: "held", problem: null }));
+    this.pending.update((all) => new Map([...all, ...fresh.map((each) => [each.approval.id, each] as const)]));
+    const undo: Undo = { text: words, until, run: () => Promise.resolve(this.cancel(ids)) };
+    this.options.undo.set(undo);
     this.undoing = { undo, ids };
     const timer = setTimeout(() => {
       this.timers.delete(timer);
-      this.parts.undo.update((last) => (last === undo ? null : last));
+      this.options.undo.update((last) => (last === undo ? null : last));
       void this.sendAll(fresh);
-    }, HELD_MS);
+    }, UNDO_MS);
     this.timers.add(timer);
   }
 
-  takeBack(ids: readonly string[]): void {
-    this.held.update((all) => {
+  cancel(ids: readonly string[]): void {
+    this.pending.update((all) => {
       const next = new Map(all);
       for (const id of ids) if (next.get(id)?.phase !== "sending") next.delete(id);
       return next;
     });
     const { undoing } = this;
-    if (undoing?.ids.some((id) => this.held.get().get(id)?.phase === "held")) return;
-    this.parts.undo.update((last) => (last === undoing?.undo ? null : last));
+    if (undoing?.ids.some((id) => this.pending.get().get(id)?.phase === "held")) return;
+    this.options.undo.update((last) => (last === undoing?.undo ? null : last));
   }
 
   /** Sends answers once more that the server may not have got. The same words twice are one answer: also passing on, since
    * it says over whom. */
   async sendAgain(ids: readonly string[]): Promise<void> {
-    const unsent = ids.map((id) => this.held.get().get(id)).filter((each) => each?.phase === "unsent");
+    const unsent = ids.map((id) => this.pending.get().get(id)).filter((each) => each?.phase === "unsent");
     await this.sendEach(unsent.filter((each) => each !== undefined));
   }
 
-  private async sendAll(all: readonly Held[]): Promise<void> {
-    const kept = all.filter((each) => this.held.get().get(each.approval.id) === each);
+  private async sendAll(all: readonly PendingDecision[]): Promise<void> {
+    const kept = all.filter((each) => this.pending.get().get(each.approval.id) === each);
     await this.sendEach(kept);
   }
 
-  private async sendEach(all: readonly Held[]): Promise<void> {
+  private async sendEach(all: readonly PendingDecision[]): Promise<void> {
     const problems: (string | null)[] = [];
-    for (let from = 0; from < all.length; from += AT_ONCE) problems.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map((held) => this.send(held)))));
-    if (problems.length > 0) this.told.set({ words: resultWords(all, problems) });
+    for (let from = 0; from < all.length; from += MAX_PARALLEL) problems.push(...(await Promise.all(all.slice(from, from + MAX_PARALLEL).map((held) => this.send(held)))));
+    if (problems.length > 0) this.outcome.set({ words: resultText(all, problems) });
   }
 
   /** Null: it was taken; else why it was not. */
-  private async send(held: Held): Promise<string | null> {
+  private async send(held: PendingDecision): Promise<string | null> {
     const { approval, answer } = held;
-    const lost = lostWords(held, this.parts.data.get()?.approvals.get(approval.id));
+    const lost = obsoleteText(held, this.options.data.get()?.approvals.get(approval.id));
     if (lost !== null) return this.settle({ ...held, phase: "refused", problem: lost });
     this.settle({ ...held, phase: "sending", problem: null });
     try {
-      this.take([await this.parts.api.decide(approval, answer)]);
-      this.takeBackSent(approval.id);
+      this.merge([await this.options.api.decide(approval, answer)]);
+      this.removeSent(approval.id);
       return null;
     } catch (error) {
-      const told = error instanceof Refusal ? approvalOf(members(error.answer)?.["approval"]) : null;
-      if (told !== null) this.take([told]);
-      const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 500);
-      return this.settle({ ...held, phase: again ? "unsent" : "refused", problem: wordsOf(error) });
+      const told = error instanceof ApiError ? approvalOf(members(error.body)?.["approval"]) : null;
+      if (told !== null) this.merge([told]);
+      const again = error instanceof NoResponseError || (error instanceof ApiError && error.status >= 500);
+      return this.settle({ ...held, phase: again ? "unsent" : "refused", problem: errorText(error) });
     }
   }
 
-  private settle(held: Held): string | null {
-    this.held.update((all) => new Map(all).set(held.approval.id, held));
+  private settle(held: PendingDecision): string | null {
+    this.pending.update((all) => new Map(all).set(held.approval.id, held));
     return held.problem;
   }
 
-  private takeBackSent(id: string): void {
-    this.held.update((all) => new Map([...all].filter(([each]) => each !== id)));
+  private removeSent(id: string): void {
+    this.pending.update((all) => new Map([...all].filter(([each]) => each !== id)));
   }
 }
 
 /** Why an answer is not sent any more: somebody was faster, and the page knows it. */
-function lostWords({ approval, answer }: Held, now: Approval | undefined): string | null {
+function obsoleteText({ approval, answer }: PendingDecision, now: Approval | undefined): string | null {
   if (now === undefined) return null;
-  if (!isAsked(now)) return "It was not open any more: nothing was sent.";
+  if (!isPending(now)) return "It was not open any more: nothing was sent.";
   const hasMoved = now.holder.kind !== approval.holder.kind || now.holder.id !== approval.holder.id;
   return answer.verdict === "escalate" && hasMoved ? "It has gone on meanwhile: nothing was sent." : null;
 }
 
-function resultWords(all: readonly Held[], problems: readonly (string | null)[]): string {
+function resultText(all: readonly PendingDecision[], problems: readonly (string | null)[]): string {
   const [first, wrong] = [all[0], problems.filter((each) => each !== null)];
-  if (first !== undefined && all.length === 1) return wrong[0] === undefined ? `${SAID[first.answer.verdict]}: ${first.approval.action}` : `The answer was not taken: ${wrong[0]}`;
+  if (first !== undefined && all.length === 1) return wrong[0] === undefined ? `${VERDICT_TEXTS[first.answer.verdict]}: ${first.approval.action}` : `The answer was not taken: ${wrong[0]}`;
   return wrong.length === 0 ? `All ${all.length} answers were taken` : `${wrong.length} of ${all.length} answers were not taken`;
 }
 
-const SAID: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked" };
+const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked" };

@@ -1,12 +1,12 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
 import type { Attachment } from "../state/model";
-import type { Unsent } from "./outbox";
+import type { UnsentMessage } from "./outbox";
 import { Uploads } from "./uploads";
 
 const got = (name: string): Attachment => ({ name, size: 1, uri: `/workspaces/w/files/${name}`, type: null });
 
-function entry(...files: Attachment[]): Unsent {
+function entry(...files: Attachment[]): UnsentMessage {
   return { clientId: "c1", workspaceId: "w", text: "", files, choice: null, at: "", state: "sending", reason: null, again: false };
 }
 
@@ -19,7 +19,7 @@ test("files go one after the other, and what the server has is not sent again", 
     sent.push(file.name);
     return sent.length === 2 ? Promise.reject(new Error("cut")) : Promise.resolve(got(file.name));
   });
-  uploads.hold("c1", files("a", "b"));
+  uploads.add("c1", files("a", "b"));
   const brought: [number, string | null][] = [];
   const first = uploads.send(entry(waiting("a"), waiting("b")), (place, file) => brought.push([place, file.uri]));
   await expect(first).rejects.toThrow("cut");
@@ -36,7 +36,7 @@ test("how far a file is can be watched, and stopping reaches the one that is on 
     watch.onProgress(7);
     return new Promise((_resolve, reject) => watch.signal.addEventListener("abort", () => reject(new Error("stopped"))));
   });
-  uploads.hold("c1", files("a"));
+  uploads.add("c1", files("a"));
   const sending = uploads.send(entry(waiting("a")), () => undefined);
   expect(uploads.progress.get().get("c1")?.get(0)).toBe(7);
   uploads.stop("c1");
@@ -48,7 +48,7 @@ test("which files are not in this page is known", () => {
   const uploads = new Uploads(() => Promise.reject(new Error("never")));
   expect(uploads.missing(entry(got("a"), waiting("b")))).toEqual(["b"]);
   expect(uploads.missing(entry(got("a")))).toEqual([]);
-  uploads.hold("c1", files("a", "b"));
+  uploads.add("c1", files("a", "b"));
   expect(uploads.missing(entry(got("a"), waiting("b")))).toEqual([]);
   uploads.drop("c1");
   expect(uploads.missing(entry(waiting("b")))).toEqual(["b"]);

@@ -2,54 +2,54 @@
  * files live in the page; what the server has got is kept with the message, and is not sent twice. */
 
 import type { Attachment } from "../state/model";
-import type { Unsent } from "./outbox";
+import type { UnsentMessage } from "./outbox";
 import { createStore, type Store } from "../store/store";
 
 /** How far the files of a message are: bytes that have left, by their place. */
 export type Progress = ReadonlyMap<number, number>;
 
-type Bring = (workspaceId: string, file: File, watch: { onProgress: (sent: number) => void; signal: AbortSignal }) => Promise<Attachment>;
+type UploadFile = (workspaceId: string, file: File, watch: { onProgress: (sent: number) => void; signal: AbortSignal }) => Promise<Attachment>;
 
 export class Uploads {
   /** By message; there while its files are being sent. */
   readonly progress: Store<ReadonlyMap<string, Progress>> = createStore<ReadonlyMap<string, Progress>>(new Map());
-  private readonly held = new Map<string, readonly File[]>();
+  private readonly files = new Map<string, readonly File[]>();
   private readonly stops = new Map<string, AbortController>();
-  private readonly bring: Bring;
+  private readonly upload: UploadFile;
 
-  constructor(bring: Bring) {
-    this.bring = bring;
+  constructor(bring: UploadFile) {
+    this.upload = bring;
   }
 
-  hold(clientId: string, files: readonly File[]): void {
-    if (files.length > 0) this.held.set(clientId, files);
+  add(clientId: string, files: readonly File[]): void {
+    if (files.length > 0) this.files.set(clientId, files);
   }
 
   /** The names of those that this page does not have. */
-  missing(entry: Unsent): string[] {
-    const held = this.held.get(entry.clientId);
+  missing(entry: UnsentMessage): string[] {
+    const held = this.files.get(entry.clientId);
     return held ? [] : entry.files.filter((file) => file.uri === null).map((file) => file.name);
   }
 
   /** Sends what the server has not got; `onBrought` hears of each. Throws what sending throws. */
-  async send(entry: Unsent, onBrought: (place: number, file: Attachment) => void): Promise<Attachment[]> {
+  async send(entry: UnsentMessage, onBrought: (place: number, file: Attachment) => void): Promise<Attachment[]> {
     const stop = new AbortController();
-    const held = this.held.get(entry.clientId) ?? [];
+    const held = this.files.get(entry.clientId) ?? [];
     const brought = [...entry.files];
     this.stops.set(entry.clientId, stop);
     try {
       for (const [place, file] of held.entries()) {
         if (brought[place]?.uri !== null) continue;
-        const onProgress = (sent: number): void => this.tell(entry.clientId, place, sent);
+        const onProgress = (sent: number): void => this.report(entry.clientId, place, sent);
         onProgress(0);
-        const got = await this.bring(entry.workspaceId, file, { onProgress, signal: stop.signal });
+        const got = await this.upload(entry.workspaceId, file, { onProgress, signal: stop.signal });
         brought[place] = got;
         onBrought(place, got);
       }
       return brought;
     } finally {
       this.stops.delete(entry.clientId);
-      this.quiet(entry.clientId);
+      this.clearProgress(entry.clientId);
     }
   }
 
@@ -60,14 +60,14 @@ export class Uploads {
   /** The message is with the server, or given up. */
   drop(clientId: string): void {
     this.stop(clientId);
-    this.held.delete(clientId);
+    this.files.delete(clientId);
   }
 
-  private tell(clientId: string, place: number, sent: number): void {
+  private report(clientId: string, place: number, sent: number): void {
     this.progress.update((all) => new Map(all).set(clientId, new Map(all.get(clientId)).set(place, sent)));
   }
 
-  private quiet(clientId: string): void {
+  private clearProgress(clientId: string): void {
     this.progress.update((all) => {
       const rest = new Map(all);
       rest.delete(clientId);

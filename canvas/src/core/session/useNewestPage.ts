@@ -1,12 +1,12 @@
 /** What is read when it is not there, and again later when that failed. */
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { useDesk } from "../app";
-import { wordsOf } from "../api/api";
+import { useSession } from "../app";
+import { errorText } from "../api/api";
 import { RETRY_MS } from "./problemLists";
 import { useStored } from "../store/store";
 
-interface Wanted {
+interface ReadOptions {
   /** What it is: a problem of something else is not its own. */
   of: string;
   /** Whether it is missing, and may be asked for now. */
@@ -14,12 +14,12 @@ interface Wanted {
   read: () => Promise<void>;
 }
 
-export interface Retried {
+export interface RetriedRead {
   problem: string | null;
   retry: () => void;
 }
 
-export function useRetried({ of, due, read }: Wanted): Retried {
+export function useRetriedRead({ of, due, read }: ReadOptions): RetriedRead {
   const [problem, setProblem] = useState<{ of: string; words: string } | null>(null);
   const [turn, setTurn] = useState(0);
   const retry = useCallback(() => setTurn((each) => each + 1), []);
@@ -32,7 +32,7 @@ export function useRetried({ of, due, read }: Wanted): Retried {
       () => setProblem((now) => (now?.of === of ? null : now)),
       (error: unknown) => {
         if (left.signal.aborted) return;
-        setProblem({ of, words: wordsOf(error) });
+        setProblem({ of, words: errorText(error) });
         const timer = setTimeout(retry, RETRY_MS);
         left.signal.addEventListener("abort", () => clearTimeout(timer));
       },
@@ -44,9 +44,9 @@ export function useRetried({ of, due, read }: Wanted): Retried {
 
 /** Reads the newest page of a chat when it is not there, also after the connection came back: all that comes meanwhile stands
  * behind a hole. */
-export function useNewest(workspaceId: string, loaded: boolean): Retried {
-  const desk = useDesk();
-  const { mode } = useStored(desk.connection.view);
-  const { problem, retry } = useRetried({ of: workspaceId, due: !loaded && mode !== "lost", read: () => desk.readNewest(workspaceId) });
+export function useNewestPage(workspaceId: string, loaded: boolean): RetriedRead {
+  const session = useSession();
+  const { mode } = useStored(session.connection.view);
+  const { problem, retry } = useRetriedRead({ of: workspaceId, due: !loaded && mode !== "lost", read: () => session.readNewest(workspaceId) });
   return { problem: loaded ? null : problem, retry };
 }

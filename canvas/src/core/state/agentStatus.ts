@@ -1,9 +1,9 @@
 /** What a person is told about an agent: one standing, a word for it, and how urgent it is. */
 
-import type { Leave } from "./approvals";
+import type { PendingApproval } from "./approvals";
 import type { Workspace } from "./model";
 
-export type Standing =
+export type AgentStatus =
   | "failed"
   | "waiting"
   | "degraded"
@@ -17,7 +17,7 @@ export type Standing =
   | "offline";
 
 /** The first one wins where several agents are told as one, and where two would be true of one agent. */
-export const PRECEDENCE: readonly Standing[] = [
+export const PRECEDENCE: readonly AgentStatus[] = [
   "failed",
   "waiting",
   "degraded",
@@ -31,7 +31,7 @@ export const PRECEDENCE: readonly Standing[] = [
   "offline",
 ];
 
-export const WORDS: Readonly<Record<Standing, string>> = {
+export const STATUS_TEXTS: Readonly<Record<AgentStatus, string>> = {
   failed: "Failed",
   waiting: "Needs a person",
   degraded: "Degraded",
@@ -45,7 +45,7 @@ export const WORDS: Readonly<Record<Standing, string>> = {
   offline: "Offline",
 };
 
-const BY_STATUS: Readonly<Record<string, Standing>> = {
+const BY_STATUS: Readonly<Record<string, AgentStatus>> = {
   failed: "failed",
   degraded: "degraded",
   paused: "paused",
@@ -56,7 +56,7 @@ const BY_STATUS: Readonly<Record<string, Standing>> = {
 };
 
 /** Total: a status that this page does not know is told as offline, for nothing shows that the agent is there. */
-export function standingOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): Standing {
+export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): AgentStatus {
   if (workspace.status === "online") {
     return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
   }
@@ -64,32 +64,32 @@ export function standingOf(workspace: Pick<Workspace, "status" | "active_tasks" 
 }
 
 /** The same as people are told it: who waits for leave does not work, whatever it said last. */
-export function shownStanding(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, leave: Leave | undefined): Standing {
-  const standing = standingOf(workspace);
+export function shownStatus(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, leave: PendingApproval | undefined): AgentStatus {
+  const standing = statusOf(workspace);
   return leave !== undefined && rankOf(leave) < rankOf(standing) ? leave : standing;
 }
 
 /** Nobody is there who could do what was told last. */
-export function isSilent(standing: Standing): boolean {
+export function isSilent(standing: AgentStatus): boolean {
   return standing === "offline" || standing === "awaiting" || standing === "provisioning";
 }
 
 /** What the agent does now, as far as it is there to do it. */
 export function taskOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): string | null {
-  return isSilent(standingOf(workspace)) ? null : workspace.current_task;
+  return isSilent(statusOf(workspace)) ? null : workspace.current_task;
 }
 
 const RANK = new Map(PRECEDENCE.map((standing, rank) => [standing, rank]));
 
 /** The place in the table: 0 is the most urgent. */
-export function rankOf(standing: Standing): number {
+export function rankOf(standing: AgentStatus): number {
   return RANK.get(standing) ?? RANK.size - 1;
 }
 
-export type Counts = ReadonlyMap<Standing, number>;
+export type Counts = ReadonlyMap<AgentStatus, number>;
 
-export function countStandings(standings: Iterable<Standing>): Counts {
-  const counts = new Map<Standing, number>();
+export function countStatuses(standings: Iterable<AgentStatus>): Counts {
+  const counts = new Map<AgentStatus, number>();
   for (const each of standings) counts.set(each, (counts.get(each) ?? 0) + 1);
   return new Map(PRECEDENCE.filter((each) => counts.has(each)).map((each) => [each, counts.get(each) ?? 0]));
 }

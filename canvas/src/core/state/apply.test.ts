@@ -54,9 +54,9 @@ const start = (snapshot: Snapshot = EMPTY): State => applySnapshot(null, snapsho
 function told(state: State): unknown {
   return {
     last: state.last,
-    seats: state.seats,
+    seats: state.orgNodes,
     unanswered: state.unanswered,
-    workspaces: new Map([...state.workspaces].map(([id, each]) => [id, { ...each, said_at: null }])),
+    workspaces: new Map([...state.workspaces].map(([id, each]) => [id, { ...each, reported_at: null }])),
     chats: new Map([...state.chats].map(([id, { unread, readSeq, last }]) => [id, { unread, readSeq, last }])),
   };
 }
@@ -67,11 +67,11 @@ function whole(server: ModelServer, id: string, { last }: State): Page {
 }
 
 /** A line as it is shown before what events tell in part was read: whether it was answered, without the details. */
-function inWords({ toldBy: _toldBy, whole: _whole, obligation, ...line }: Line): unknown {
+function inText({ lastEventSeq: _toldBy, complete: _whole, obligation, ...line }: Line): unknown {
   return { ...line, owed: obligation?.state ?? "open" };
 }
 
-function forgetful({ toldBy: _toldBy, ...line }: Line): unknown {
+function forgetful({ lastEventSeq: _toldBy, ...line }: Line): unknown {
   return line;
 }
 
@@ -132,9 +132,9 @@ test("history and live events make the same lines", () => {
         // what retention took is in no history; it stays on a page that has it
         const oldest = lines[0]?.seq ?? 0;
         const live = chat.lines.filter(({ seq }) => seq >= oldest);
-        expect(live.map(inWords)).toEqual(lines.map(inWords));
+        expect(live.map(inText)).toEqual(lines.map(inText));
         // what is not to be read again has nothing that is not known
-        const known = new Set(live.filter((line) => line.whole).map((line) => line.id));
+        const known = new Set(live.filter((line) => line.complete).map((line) => line.id));
         const within = (line: Line): boolean => known.has(line.id);
         expect(live.filter(within).map(forgetful)).toEqual(lines.filter(within).map(forgetful));
         // what events tell in part is whole once the page was read again
@@ -158,7 +158,7 @@ test("a page of history that overtakes its events leaves as much unread as they 
       for (const [id, chat] of applyAll(start(), server.journal).chats) {
         const { unread, last, lines } = late.chats.get(id) ?? chat;
         expect({ unread, last }).toEqual({ unread: chat.unread, last: chat.last });
-        expect(lines.map(inWords)).toEqual(chat.lines.map(inWords));
+        expect(lines.map(inText)).toEqual(chat.lines.map(inText));
       }
     }),
   );
@@ -175,7 +175,7 @@ test("a page of history that events have overtaken takes nothing of them back", 
       for (const [id, chat] of late.chats) {
         const page = asked.get(id);
         if (page === undefined) continue;
-        const overtaken = (line: Line): boolean => line.toldBy > page.since;
+        const overtaken = (line: Line): boolean => line.lastEventSeq > page.since;
         expect(withPage(chat, page).lines.filter(overtaken)).toEqual(chat.lines.filter(overtaken));
       }
     }),

@@ -11,7 +11,7 @@ export type ApprovalStatus = keyof typeof RANK;
 export type Verdict = "approve" | "deny" | "escalate" | "more_info";
 
 /** What a person says to one. */
-export interface Answer {
+export interface DecisionInput {
   verdict: Verdict;
   note: string;
   /** Other details than those that were asked for. */
@@ -26,7 +26,7 @@ export interface Party {
 }
 
 /** Something that happened to one. */
-export interface Hop {
+export interface PathStep {
   at: string;
   what: string;
   by: Party;
@@ -36,7 +36,7 @@ export interface Hop {
   note: string;
 }
 
-export interface Ruling {
+export interface Decision {
   decision: string;
   by: Party;
   /** A short name of the credential that it was done with. */
@@ -70,10 +70,10 @@ export interface Approval {
   createdAt: string;
   expiresAt: string;
   levelDeadline: string | null;
-  decided: Ruling | null;
+  decided: Decision | null;
   usedAt: string | null;
   policy: readonly { kind: string; text: string }[];
-  path: readonly Hop[];
+  path: readonly PathStep[];
   /** Counts all changes. */
   seq: number;
 }
@@ -81,11 +81,11 @@ export interface Approval {
 export type Approvals = ReadonlyMap<string, Approval>;
 
 /** More than these are not kept; ended ones go first. */
-export const MOST = 2_000;
+export const MAX_KEPT = 2_000;
 /** So many are dropped at once, for looking for them costs. */
-const SPARE = 100;
+const DROP_COUNT = 100;
 
-export function isAsked({ status }: Pick<Approval, "status">): boolean {
+export function isPending({ status }: Pick<Approval, "status">): boolean {
   return RANK[status] === 0;
 }
 
@@ -123,10 +123,10 @@ export function approvalOf(value: unknown): Approval | null {
     createdAt,
     expiresAt: text(value, "expires_at") ?? "",
     levelDeadline: text(value, "level_deadline"),
-    decided: rulingOf(members(value)?.["decided"], nameOf),
+    decided: decisionOf(members(value)?.["decided"], nameOf),
     usedAt: text(value, "used_at"),
     policy: list(value, "policy").map((each) => ({ kind: text(each, "kind") ?? "", text: text(each, "text") ?? "" })),
-    path: list(value, "path").map((hop) => hopOf(hop, nameOf)),
+    path: list(value, "path").map((hop) => pathStepOf(hop, nameOf)),
     seq,
   };
 }
@@ -152,7 +152,7 @@ function partyOf(value: unknown, nameOf: NameOf): Party {
   return { kind: text(value, "kind") ?? "none", id, name: name === "" ? (nameOf(id ?? "") ?? "") : name };
 }
 
-function hopOf(value: unknown, nameOf: NameOf): Hop {
+function pathStepOf(value: unknown, nameOf: NameOf): PathStep {
   const holder = members(value)?.["holder"];
   return {
     at: text(value, "at") ?? "",
@@ -164,7 +164,7 @@ function hopOf(value: unknown, nameOf: NameOf): Hop {
   };
 }
 
-function rulingOf(value: unknown, nameOf: NameOf): Ruling | null {
+function decisionOf(value: unknown, nameOf: NameOf): Decision | null {
   const [decision, by] = [text(value, "decision"), members(value)?.["by"]];
   if (decision === null) return null;
   const edited = members(value)?.["edited"] === true;
@@ -186,19 +186,19 @@ export function withApprovals(all: Approvals, told: readonly Approval[]): Approv
     const later = laterApproval(known, each);
     if (later !== known) (next ??= new Map(all)).set(each.id, later);
   }
-  if (next !== null && next.size > MOST + SPARE) shrink(next);
+  if (next !== null && next.size > MAX_KEPT + DROP_COUNT) shrink(next);
   return next ?? all;
 }
 
 function shrink(all: Map<string, Approval>): void {
-  const age = (each: Approval): string => (isAsked(each) ? "1" : "0") + each.createdAt;
+  const age = (each: Approval): string => (isPending(each) ? "1" : "0") + each.createdAt;
   const oldest = [...all.values()].sort((one, other) => (age(one) < age(other) ? -1 : 1));
-  for (const { id } of oldest.slice(0, all.size - MOST)) all.delete(id);
+  for (const { id } of oldest.slice(0, all.size - MAX_KEPT)) all.delete(id);
 }
 
 /** What is kept when a snapshot says which ones are open: what has ended is in none. */
-export function withoutAsked(all: Approvals): Approvals {
-  return new Map([...all].filter(([, each]) => !isAsked(each)));
+export function withoutPending(all: Approvals): Approvals {
+  return new Map([...all].filter(([, each]) => !isPending(each)));
 }
 
 function byAge(one: Approval, other: Approval): number {
@@ -214,16 +214,16 @@ export type ListName = (typeof LISTS)[number];
 export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName, readonly Approval[]>> => {
   const ordered = [...all.values()].sort(byAge);
   const endedAt = ({ decided, path, createdAt }: Approval): string => decided?.at ?? path.at(-1)?.at ?? createdAt;
-  const ended = ordered.filter((each) => !isAsked(each)).sort((one, other) => (endedAt(one) > endedAt(other) ? -1 : 1));
-  return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isAsked), decided: ended, all: ordered.toReversed() };
+  const ended = ordered.filter((each) => !isPending(each)).sort((one, other) => (endedAt(one) > endedAt(other) ? -1 : 1));
+  return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isPending), decided: ended, all: ordered.toReversed() };
 });
 
 /** What an agent that asks for leave waits for: a person, or an agent above it. */
-export type Leave = "waiting" | "asking";
+export type PendingApproval = "waiting" | "asking";
 
 /** By workspace that asks for leave: what it waits for. One that has to answer a question waits for nobody. */
-export const leavesOf = memoized((all: Approvals): ReadonlyMap<string, Leave> => {
-  const found = new Map<string, Leave>();
+export const pendingByWorkspace = memoized((all: Approvals): ReadonlyMap<string, PendingApproval> => {
+  const found = new Map<string, PendingApproval>();
   for (const each of all.values()) {
     if (each.status !== "pending") continue;
     if (waitsForPerson(each)) found.set(each.workspaceId, "waiting");
@@ -233,20 +233,20 @@ export const leavesOf = memoized((all: Approvals): ReadonlyMap<string, Leave> =>
 });
 
 /** An approval in a chat: since when it belongs there. */
-export interface Placed {
+export interface PlacedApproval {
   approval: Approval;
   at: string;
 }
 
 /** Those of a chat that stand between the lines which are shown. */
-export function placedAmong(all: readonly Placed[], lines: readonly { at: string }[], { atBegin, atEnd }: { atBegin: boolean; atEnd: boolean }): readonly Placed[] {
+export function placedWithin(all: readonly PlacedApproval[], lines: readonly { at: string }[], { atBegin, atEnd }: { atBegin: boolean; atEnd: boolean }): readonly PlacedApproval[] {
   const [first, last] = [lines[0]?.at ?? "", lines.at(-1)?.at ?? ""];
   return all.filter(({ at }) => (atBegin || at >= first) && (atEnd || at <= last));
 }
 
 /** By workspace: what it asked, and what it was asked, in order of time. */
-export const approvalsIn = memoized((all: Approvals): ReadonlyMap<string, readonly Placed[]> => {
-  const found = new Map<string, Placed[]>();
+export const approvalsByWorkspace = memoized((all: Approvals): ReadonlyMap<string, readonly PlacedApproval[]> => {
+  const found = new Map<string, PlacedApproval[]>();
   for (const approval of all.values()) {
     const since = new Map([[approval.workspaceId, approval.createdAt]]);
     for (const { what, holder, at } of approval.path) {

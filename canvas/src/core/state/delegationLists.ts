@@ -1,7 +1,7 @@
 /** What is computed from all delegations: once for each table, whoever asks. */
 
-import { isOpen, isStuck, keep, mergeDelegation, type Delegation, type Pulse } from "./delegations";
-import type { Refused, State } from "./model";
+import { isOpen, isStuck, keepRecent, mergeDelegation, type Delegation, type Heartbeat } from "./delegations";
+import type { RefusedDelegation, State } from "./model";
 import { memoized } from "../store/store";
 
 export type Delegations = ReadonlyMap<string, Delegation>;
@@ -12,7 +12,7 @@ const oldestFirst = memoized((all: Delegations): readonly Delegation[] => [...al
 export function withRead(state: State, read: readonly Delegation[]): State {
   if (read.length === 0) return state;
   const delegations = new Map(state.delegations);
-  for (const each of read) keep(delegations, mergeDelegation(delegations.get(each.id), each, 0));
+  for (const each of read) keepRecent(delegations, mergeDelegation(delegations.get(each.id), each, 0));
   return { ...state, delegations };
 }
 
@@ -20,7 +20,7 @@ export function withRead(state: State, read: readonly Delegation[]): State {
 export function withReply(state: State, id: string, reply: string): State {
   const known = state.delegations.get(id);
   if (known === undefined || known.status !== "completed") return state;
-  return { ...state, delegations: new Map(state.delegations).set(id, { ...known, reply, replyWhole: true }) };
+  return { ...state, delegations: new Map(state.delegations).set(id, { ...known, reply, replyComplete: true }) };
 }
 
 /** How many open delegations wait before each one that waits for the same agent. */
@@ -47,7 +47,7 @@ export const retries = memoized((all: Delegations): ReadonlyMap<string, string> 
 });
 
 /** By the id of a workspace: what it gave and what it was given; open ones first, then the newest. */
-export const worksOf = memoized((all: Delegations): ReadonlyMap<string, readonly Delegation[]> => {
+export const delegationsByWorkspace = memoized((all: Delegations): ReadonlyMap<string, readonly Delegation[]> => {
   const found = new Map<string, Delegation[]>();
   const add = (id: string, each: Delegation): void => void (found.get(id)?.push(each) ?? found.set(id, [each]));
   for (const each of oldestFirst(all).toReversed()) {
@@ -59,17 +59,17 @@ export const worksOf = memoized((all: Delegations): ReadonlyMap<string, readonly
 });
 
 /** Open delegations, the newest first. */
-export const openOnes = memoized((all: Delegations): readonly Delegation[] => oldestFirst(all).filter(isOpen).reverse());
+export const openDelegations = memoized((all: Delegations): readonly Delegation[] => oldestFirst(all).filter(isOpen).reverse());
 
 /** The open ones of which something may have been missed. */
-export function missed(all: Delegations): readonly Delegation[] {
-  return [...all.values()].filter((each) => !each.whole && isOpen(each));
+export function missedDelegations(all: Delegations): readonly Delegation[] {
+  return [...all.values()].filter((each) => !each.complete && isOpen(each));
 }
 
 /** The state without one that was missed and that the server does not keep any more. */
 export function withoutMissed(state: State, id: string): State {
   const known = state.delegations.get(id);
-  if (known === undefined || known.whole) return state;
+  if (known === undefined || known.complete) return state;
   const delegations = new Map(state.delegations);
   delegations.delete(id);
   return { ...state, delegations };
@@ -77,25 +77,25 @@ export function withoutMissed(state: State, id: string): State {
 
 const DAY_MS = 24 * 3_600_000;
 
-export interface WorkProblems {
+export interface DelegationProblems {
   failed: readonly Delegation[];
   stuck: readonly Delegation[];
   unknown: readonly Delegation[];
-  refused: readonly Refused[];
+  refused: readonly RefusedDelegation[];
 }
 
-export const NO_WORK_PROBLEMS: WorkProblems = { failed: [], stuck: [], unknown: [], refused: [] };
+export const NO_DELEGATION_PROBLEMS: DelegationProblems = { failed: [], stuck: [], unknown: [], refused: [] };
 
-interface Asked {
+interface ProblemsInput {
   delegations: Delegations;
-  refused: readonly Refused[];
+  refused: readonly RefusedDelegation[];
   stuckSeconds: number;
-  workspaces: ReadonlyMap<string, Pulse>;
+  workspaces: ReadonlyMap<string, Heartbeat>;
 }
 
 /** What of the work needs a person: failed within a day and neither looked at nor tried again, stuck, without an answer to the
  * sending, and stopped by a guard. The oldest first. */
-export function workProblems({ delegations, refused, stuckSeconds, workspaces }: Asked, now: number, seen: ReadonlySet<string>): WorkProblems {
+export function delegationProblems({ delegations, refused, stuckSeconds, workspaces }: ProblemsInput, now: number, seen: ReadonlySet<string>): DelegationProblems {
   const again = retries(delegations);
   const young = (time: string | null): boolean => time !== null && now - Date.parse(time) < DAY_MS;
   const found: { failed: Delegation[]; stuck: Delegation[]; unknown: Delegation[] } = { failed: [], stuck: [], unknown: [] };
@@ -107,10 +107,10 @@ export function workProblems({ delegations, refused, stuckSeconds, workspaces }:
   return { ...found, refused: refused.filter((each) => young(each.at) && !seen.has(refusedKey(each))) };
 }
 
-export function refusedKey({ seq }: Refused): string {
+export function refusedKey({ seq }: RefusedDelegation): string {
   return `refused ${seq}`;
 }
 
-export function countWork({ failed, stuck, unknown, refused }: WorkProblems): number {
+export function countDelegationProblems({ failed, stuck, unknown, refused }: DelegationProblems): number {
   return failed.length + stuck.length + unknown.length + refused.length;
 }

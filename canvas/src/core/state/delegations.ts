@@ -46,13 +46,13 @@ export interface Delegation {
   advice: string | null;
   /** The answer, or its beginning. */
   reply: string | null;
-  replyWhole: boolean;
+  replyComplete: boolean;
   retryOf: string | null;
   progress: Progress | null;
   /** The number of the last event that told something of it. */
-  toldBy: number;
+  lastEventSeq: number;
   /** All of it is known: it was read, or its first event was seen, and nothing can have been missed since. */
-  whole: boolean;
+  complete: boolean;
 }
 
 export const RANK: Readonly<Record<DelegationStatus, number>> = {
@@ -67,47 +67,47 @@ export const RANK: Readonly<Record<DelegationStatus, number>> = {
 
 /** Previews of answers are cut by the server to so many bytes; one that is shorter than any cut leaves is all there is. */
 const PREVIEW_BYTES = 200;
-const LONGEST_LETTER = 4;
+const LONGEST_CHARACTER = 4;
 
 /** The beginning of a task is cut by the server to so many bytes. */
 const TASK_BYTES = 100;
 
 /** More than these are not kept; ended ones go first. */
-const MOST = 5_000;
+const MAX_KEPT = 5_000;
 /** So many are dropped at once, for looking for them costs. */
-const SPARE = 250;
+const DROP_COUNT = 250;
 
 export function isOpen({ status }: Pick<Delegation, "status">): boolean {
   return RANK[status] < RANK.completed;
 }
 
-export type News = Partial<Delegation> & { id: string };
+export type DelegationUpdate = Partial<Delegation> & { id: string };
 
 /** What is known and what is new, as one. The order in which news come does not matter. */
-export function mergeDelegation(known: Delegation | undefined, news: News, rev: number): Delegation {
+export function mergeDelegation(known: Delegation | undefined, news: DelegationUpdate, rev: number): Delegation {
   if (known === undefined) return { ...blank(news.id), ...news, rev };
   const fresh = isFresher(known, news, rev);
-  const [newer, older]: [News, News] = fresh ? [news, known] : [known, news];
+  const [newer, older]: [DelegationUpdate, DelegationUpdate] = fresh ? [news, known] : [known, news];
   const merged: Delegation = { ...blank(news.id), ...older, ...newer };
   return {
     ...merged,
     ...origin(known, news),
-    reply: merged.status !== "completed" ? null : known.replyWhole ? known.reply : (newer.reply ?? older.reply ?? null),
-    replyWhole: merged.status === "completed" && (known.replyWhole || news.replyWhole === true),
+    reply: merged.status !== "completed" ? null : known.replyComplete ? known.reply : (newer.reply ?? older.reply ?? null),
+    replyComplete: merged.status === "completed" && (known.replyComplete || news.replyComplete === true),
     attempt: Math.max(known.attempt, news.attempt ?? 0),
     takenAt: known.takenAt ?? news.takenAt ?? null,
     lifeAt: later(known.lifeAt, news.lifeAt ?? ""),
     updatedAt: later(known.updatedAt, news.updatedAt ?? ""),
     settledAt: RANK[merged.status] < RANK.completed ? null : (newer.settledAt ?? older.settledAt ?? null),
     progress: newest(known.progress, news.progress ?? null),
-    toldBy: Math.max(known.toldBy, news.toldBy ?? 0),
-    whole: known.whole || news.whole === true,
+    lastEventSeq: Math.max(known.lastEventSeq, news.lastEventSeq ?? 0),
+    complete: known.complete || news.complete === true,
     rev: fresh ? rev || known.rev : known.rev,
   };
 }
 
 /** Whether the news say how it stands now. Two ends: the first one is true. */
-function isFresher(known: Delegation, news: News, rev: number): boolean {
+function isFresher(known: Delegation, news: DelegationUpdate, rev: number): boolean {
   if (news.status === undefined) return false;
   const ahead = RANK[news.status] - RANK[known.status];
   if (ahead !== 0) return ahead > 0;
@@ -116,7 +116,7 @@ function isFresher(known: Delegation, news: News, rev: number): boolean {
 }
 
 /** What only its first event and pages tell, and nothing changes. */
-function origin(known: Delegation, news: News): Partial<Delegation> {
+function origin(known: Delegation, news: DelegationUpdate): Partial<Delegation> {
   const told = known.createdAt === "" && news.createdAt !== undefined ? { ...known, ...news } : known;
   const { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf } = told;
   return { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf };
@@ -146,11 +146,11 @@ function blank(id: string): Delegation {
     reason: null,
     advice: null,
     reply: null,
-    replyWhole: false,
+    replyComplete: false,
     retryOf: null,
     progress: null,
-    toldBy: 0,
-    whole: false,
+    lastEventSeq: 0,
+    complete: false,
   };
 }
 
@@ -194,10 +194,10 @@ export function ofHistory(item: DelegationItem | TimelineDelegation): Delegation
     reason: item.reason,
     advice: item.advice,
     reply,
-    replyWhole: reply !== null && isWholePreview(reply),
+    replyComplete: reply !== null && isWholePreview(reply),
     retryOf: item.retry_of,
     progress: item.progress === null ? null : progressOf(item.progress, item.progress.at ?? ""),
-    whole: true,
+    complete: true,
   };
 }
 
@@ -224,30 +224,30 @@ export function ofSnapshot(one: SnapshotDelegation): Delegation {
     error: one.error,
     retryOf: one.retry_of,
     progress: one.progress === null ? null : progressOf(one.progress, one.progress.at ?? ""),
-    whole: true,
+    complete: true,
   };
 }
 
 /** What an event says; null if it has another shape than this page knows. Of `known` only what events do not tell is used. */
 export function ofEvent(known: Delegation | undefined, frame: EventFrame): Delegation | null {
-  const news = newsOf(frame);
+  const news = updateOf(frame);
   return news === null ? null : mergeDelegation(known, news, frame.seq === undefined ? 0 : frame.entity.rev);
 }
 
-function newsOf(frame: EventFrame): News | null {
+function updateOf(frame: EventFrame): DelegationUpdate | null {
   const { event, payload, timestamp, seq } = frame;
   const [id, targetId] = [text(payload, "delegation_id"), text(payload, "target_id")];
   if (id === null || targetId === null) return null;
-  const told = { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, updatedAt: timestamp, toldBy: seq ?? 0 };
+  const told = { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, updatedAt: timestamp, lastEventSeq: seq ?? 0 };
   const ended = { ...told, phase: "ended", settledAt: timestamp };
   switch (event) {
     case "DELEGATION_SENT":
-      return { ...told, ...originOf(frame), status: "pending", phase: "waiting", whole: true };
+      return { ...told, ...originOf(frame), status: "pending", phase: "waiting", complete: true };
     case "DELEGATION_STATUS":
-      return seq === undefined ? { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, ...said(frame) } : { ...told, ...standing(payload) };
+      return seq === undefined ? { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, ...progressMembers(frame) } : { ...told, ...statusMembers(payload) };
     case "DELEGATION_COMPLETE": {
       const reply = cutReply(text(payload, "response_preview") ?? "");
-      return { ...ended, status: "completed", reply, replyWhole: isWholePreview(reply), error: null, reason: null, advice: null };
+      return { ...ended, status: "completed", reply, replyComplete: isWholePreview(reply), error: null, reason: null, advice: null };
     }
     case "DELEGATION_FAILED":
       return {
@@ -275,7 +275,7 @@ function originOf({ payload, timestamp }: EventFrame): Partial<Delegation> {
   };
 }
 
-function standing(payload: unknown): Partial<Delegation> {
+function statusMembers(payload: unknown): Partial<Delegation> {
   return {
     status: statusOf(text(payload, "status")),
     phase: text(payload, "phase") ?? "waiting",
@@ -286,7 +286,7 @@ function standing(payload: unknown): Partial<Delegation> {
 }
 
 /** How far the work is changes nothing of where it stands. */
-function said({ payload, timestamp }: EventFrame): Partial<Delegation> {
+function progressMembers({ payload, timestamp }: EventFrame): Partial<Delegation> {
   const told = {
     current_step: text(payload, "current_step") ?? "",
     tools_used: list(payload, "tools_used").filter((each) => typeof each === "string"),
@@ -309,31 +309,31 @@ export function cutReply(reply: string): string {
 
 /** The beginning of a task as it is shown: with a mark where there may be more of it. */
 export function shownTask(task: string): string {
-  return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_LETTER ? task : `${task}…`;
+  return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? task : `${task}…`;
 }
 
 function isWholePreview(reply: string): boolean {
-  return new TextEncoder().encode(reply).length <= PREVIEW_BYTES - LONGEST_LETTER;
+  return new TextEncoder().encode(reply).length <= PREVIEW_BYTES - LONGEST_CHARACTER;
 }
 
 /** The table with one more, and within its bounds. The map is changed: it must be the caller's own. */
-export function keep(delegations: Map<string, Delegation>, one: Delegation): void {
+export function keepRecent(delegations: Map<string, Delegation>, one: Delegation): void {
   delegations.set(one.id, one);
-  if (delegations.size > MOST + SPARE) shrink(delegations);
+  if (delegations.size > MAX_KEPT + DROP_COUNT) shrink(delegations);
 }
 
 function shrink(delegations: Map<string, Delegation>): void {
   const age = (each: Delegation): string => (isOpen(each) ? `1${each.createdAt}` : `0${each.settledAt ?? ""}`);
   const oldest = [...delegations.values()].sort((one, other) => (age(one) < age(other) ? -1 : 1));
-  for (const { id } of oldest.slice(0, delegations.size - MOST)) delegations.delete(id);
+  for (const { id } of oldest.slice(0, delegations.size - MAX_KEPT)) delegations.delete(id);
 }
 
-export type BubbleState = "sent" | "dispatched" | "queued" | "working" | "stuck" | "unknown" | "completed" | "failed" | "cancelled" | "expired";
+export type DelegationState = "sent" | "dispatched" | "queued" | "working" | "stuck" | "unknown" | "completed" | "failed" | "cancelled" | "expired";
 
-type Standing = Pick<Delegation, "status" | "phase" | "reason" | "takenAt" | "lifeAt">;
+type StateInput = Pick<Delegation, "status" | "phase" | "reason" | "takenAt" | "lifeAt">;
 
 /** What an agent said of itself last. */
-export interface Pulse {
+export interface Heartbeat {
   current_task: string | null;
   active_tasks: number;
   last_heard_at: string | null;
@@ -341,7 +341,7 @@ export interface Pulse {
 
 /** How it stands in one word. `target`: the agent that has it; `stuckSeconds`: without a sign of life for so long, work is
  * stuck. */
-export function bubbleState(one: Standing, target: Pulse | undefined, now: number, stuckSeconds: number): BubbleState {
+export function delegationState(one: StateInput, target: Heartbeat | undefined, now: number, stuckSeconds: number): DelegationState {
   switch (one.status) {
     case "completed":
     case "cancelled":
@@ -350,23 +350,23 @@ export function bubbleState(one: Standing, target: Pulse | undefined, now: numbe
       return one.reason === "expired" ? "expired" : "failed";
     default:
       if (isStuck(one, target, now, stuckSeconds)) return "stuck";
-      if (one.status === "unknown_after_send" && !isInHand(one)) return "unknown";
-      if (isInHand(one)) return "working";
+      if (one.status === "unknown_after_send" && !isClaimed(one)) return "unknown";
+      if (isClaimed(one)) return "working";
       return one.status === "pending" ? "sent" : one.status === "dispatched" ? "dispatched" : "queued";
   }
 }
 
 /** An agent has it now. */
-function isInHand({ phase }: Standing): boolean {
+function isClaimed({ phase }: StateInput): boolean {
   return phase === "claimed" || phase === "working";
 }
 
-export function isStuck(one: Standing, target: Pulse | undefined, now: number, stuckSeconds: number): boolean {
-  return one.takenAt !== null && isInHand(one) && now - Date.parse(lastSign(one, target)) > stuckSeconds * 1_000;
+export function isStuck(one: StateInput, target: Heartbeat | undefined, now: number, stuckSeconds: number): boolean {
+  return one.takenAt !== null && isClaimed(one) && now - Date.parse(lastActivity(one, target)) > stuckSeconds * 1_000;
 }
 
 /** When anything was seen last of the work. An agent that says it is at work is seen, as the server counts it. */
-export function lastSign({ lifeAt }: Pick<Delegation, "lifeAt">, target: Pulse | undefined): string {
+export function lastActivity({ lifeAt }: Pick<Delegation, "lifeAt">, target: Heartbeat | undefined): string {
   const isAtWork = target !== undefined && (Boolean(target.current_task) || target.active_tasks > 0);
   return isAtWork ? later(lifeAt, target.last_heard_at ?? "") : lifeAt;
 }

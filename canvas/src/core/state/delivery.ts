@@ -1,7 +1,7 @@
 /** How far messages have come, as events tell it for whole ranges of a log. */
 
 import type { Chat, Delivery, Line, Workspace } from "./model";
-import { isSilent, standingOf } from "./agentStatus";
+import { isSilent, statusOf } from "./agentStatus";
 import { duration } from "../text/time";
 
 const ORDER: readonly Delivery[] = ["stored", "handed_over", "dead", "acked"];
@@ -15,32 +15,32 @@ export function isFurther(one: Delivery, other: Delivery): boolean {
   return ORDER.indexOf(one) > ORDER.indexOf(other);
 }
 
-export interface Step {
+export interface DeliveryStep {
   /** The number of the event that tells it. */
   seq: number;
   first: number;
   last: number;
   delivery: Delivery;
-  trouble: string | null;
+  problem: string | null;
   /** A dead message that is sent again begins anew; nothing else goes back. */
   back: boolean;
 }
 
 /** The chat after a step of some of its messages; the same object if it has none of them. */
-export function stepped(chat: Chat, step: Step): Chat {
+export function withDeliveryStep(chat: Chat, step: DeliveryStep): Chat {
   const takes = (line: Line): boolean =>
     line.delivery !== null &&
     line.seq >= step.first &&
     line.seq <= step.last &&
     (step.back || isFurther(step.delivery, line.delivery));
   if (!chat.lines.some(takes)) return chat;
-  const { delivery, trouble, seq } = step;
-  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, trouble, toldBy: seq } : line)) };
+  const { delivery, problem, seq } = step;
+  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, problem, lastEventSeq: seq } : line)) };
 }
 
 /** Why a message that is stored is not with the agent yet; null if there is no reason to wait. */
-export function waitingFor(workspace: Workspace, now: number): string | null {
-  const standing = standingOf(workspace);
+export function waitReason(workspace: Workspace, now: number): string | null {
+  const standing = statusOf(workspace);
   if (standing === "paused") return "the agent is paused";
   if (standing === "hibernated") return "the agent sleeps";
   if (isSilent(standing)) {

@@ -4,17 +4,17 @@ import type { ChatMessage, EventFrame, TimelineDelegation, TimelineMessage } fro
 import { obligationOf } from "./obligationUpdates";
 import type { Delegation } from "./delegations";
 import { deliveryOf } from "./delivery";
-import { EMPTY_CHAT, isSaid, MOST_UNREAD, UNTOLD, type Attachment, type Chat, type Choice, type Line, type Said } from "./model";
+import { EMPTY_CHAT, isMessageLine, MAX_UNREAD, NEW_MESSAGE, type Attachment, type Chat, type Choice, type Line, type MessageLine } from "./model";
 import { at, list, number, text } from "./json";
 
 /** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
-const MOST_UNOPENED = 50;
+const MAX_UNOPENED = 50;
 /** As the server cuts the last message of a snapshot's chat: so many letters, on one line. */
 const HEAD_LENGTH = 80;
 
-function lineOfHistory(message: ChatMessage): Said {
+function lineOfHistory(message: ChatMessage): MessageLine {
   return {
-    ...UNTOLD,
+    ...NEW_MESSAGE,
     id: message.id,
     clientId: message.client_id ?? null,
     author: message.role === "agent" ? "agent" : "user",
@@ -24,20 +24,20 @@ function lineOfHistory(message: ChatMessage): Said {
     userName: message.user ?? null,
     attachments: (message.attachments ?? []).map(attachment),
     delivery: message.role === "agent" ? null : deliveryOf(message.delivery),
-    trouble: message.trouble ?? null,
+    problem: message.trouble ?? null,
     obligation: message.role === "agent" ? null : obligationOf(message.obligation),
     options: message.options ?? [],
     choice: choiceOf(message.option_of ?? null, message.option ?? null),
   };
 }
 
-export function lineOfUserEvent(frame: EventFrame): Said | null {
+export function lineOfUserEvent(frame: EventFrame): MessageLine | null {
   const seq = number(frame.payload, "seq");
   const message = at(frame.payload, "request_body", "params", "message");
   if (seq === null || message === undefined) return null;
   const parts = list(message, "parts");
   return {
-    ...UNTOLD,
+    ...NEW_MESSAGE,
     id: frame.entity.id,
     clientId: frame.client_id ?? null,
     author: "user",
@@ -49,17 +49,17 @@ export function lineOfUserEvent(frame: EventFrame): Said | null {
       text(message, "metadata", "username"),
     attachments: parts.filter((part) => text(part, "kind") === "file").map((part) => attachment(at(part, "file"))),
     delivery: "stored",
-    trouble: null,
+    problem: null,
     choice: choiceOf(text(message, "metadata", "option_of"), number(message, "metadata", "option")),
   };
 }
 
-export function lineOfAgentEvent(frame: EventFrame): Said | null {
+export function lineOfAgentEvent(frame: EventFrame): MessageLine | null {
   const seq = number(frame.payload, "seq");
   const message = text(frame.payload, "message");
   if (seq === null || message === null) return null;
   return {
-    ...UNTOLD,
+    ...NEW_MESSAGE,
     id: frame.entity.id,
     clientId: null,
     author: "agent",
@@ -69,7 +69,7 @@ export function lineOfAgentEvent(frame: EventFrame): Said | null {
     userName: null,
     attachments: list(frame.payload, "attachments").map(attachment),
     delivery: null,
-    trouble: null,
+    problem: null,
     options: list(frame.payload, "options").filter((each) => typeof each === "string"),
   };
 }
@@ -77,7 +77,7 @@ export function lineOfAgentEvent(frame: EventFrame): Said | null {
 /** The place of a delegation in the chat of who gave it. */
 export function lineOfDelegation({ id, createdAt, seq }: Pick<Delegation, "id" | "createdAt" | "seq">): Line {
   return {
-    ...UNTOLD,
+    ...NEW_MESSAGE,
     id,
     clientId: null,
     author: "work",
@@ -87,7 +87,7 @@ export function lineOfDelegation({ id, createdAt, seq }: Pick<Delegation, "id" |
     userName: null,
     attachments: [],
     delivery: null,
-    trouble: null,
+    problem: null,
     delegationId: id,
   };
 }
@@ -108,18 +108,18 @@ function attachment(value: unknown): Attachment {
 /** The chat with one more line that was written just now. */
 export function withLine(chat: Chat | undefined, line: Line): Chat {
   const known = chat ?? EMPTY_CHAT;
-  if (!isSaid(line)) return withLines(known, merge(known.lines, [line], EVENT));
+  if (!isMessageLine(line)) return withLines(known, merge(known.lines, [line], EVENT));
   const unreadNow = line.author === "agent" && line.seq > Math.max(known.readSeq, known.countedSeq) && !holds(known, line);
   const lines = merge(known.lines, [line], EVENT);
   return {
     ...withLines(known, lines),
-    unread: unreadNow ? Math.min(known.unread + 1, MOST_UNREAD) : known.unread,
+    unread: unreadNow ? Math.min(known.unread + 1, MAX_UNREAD) : known.unread,
     last: known.last !== null && known.last.seq > line.seq ? known.last : headOf(line),
   };
 }
 
 function withLines(chat: Chat, lines: readonly Line[]): Chat {
-  const kept = chat.loaded ? lines : lines.slice(-MOST_UNOPENED);
+  const kept = chat.loaded ? lines : lines.slice(-MAX_UNOPENED);
   return { ...chat, lines: kept, reachedEnd: chat.reachedEnd && kept.length === lines.length };
 }
 
@@ -127,7 +127,7 @@ function holds(chat: Chat, line: Line): boolean {
   return chat.lines.some((each) => each.id === line.id);
 }
 
-export function headOf(line: Pick<Said, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
+export function headOf(line: Pick<MessageLine, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
   return { id: line.id, author: line.author, text: beginning(line.text), at: line.at, seq: line.seq };
 }
 
@@ -153,24 +153,24 @@ function lineOfItem(item: TimelineMessage | TimelineDelegation): Line {
 /** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
 export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, since }: Page): Chat {
   const known = chat ?? EMPTY_CHAT;
-  const lines = items.map((item) => ({ ...lineOfItem(item), toldBy: since }));
+  const lines = items.map((item) => ({ ...lineOfItem(item), lastEventSeq: since }));
   const ids = new Set(lines.map((line) => line.id));
   const lastOfPage = lines.at(-1)?.seq ?? 0;
   const firstOfPage = lines[0]?.seq ?? 0;
   const touches = known.loaded || known.lines.some((line) => line.seq <= (known.holeAfter ?? Infinity) && ids.has(line.id));
   const kept = touches ? known.lines : known.lines.filter((line) => line.seq >= firstOfPage);
-  const isRead = (line: Line): boolean => line.toldBy <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : firstOfPage);
+  const isRead = (line: Line): boolean => line.lastEventSeq <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : firstOfPage);
   // A line that the page should have and has not is gone; there is nothing more to read of it.
-  const rest = kept.map((line) => (line.whole || !isRead(line) ? line : { ...line, whole: true }));
+  const rest = kept.map((line) => (line.complete || !isRead(line) ? line : { ...line, complete: true }));
   const all = merge(rest, lines, since);
   const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
   // What is newer than all that was told is news: its event, which comes later, counts no line that is here already.
   const told = known.last?.seq ?? 0;
-  const newest = lines.findLast(isSaid);
+  const newest = lines.findLast(isMessageLine);
   const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
   return {
     ...known,
-    unread: Math.min(known.unread + unread, MOST_UNREAD),
+    unread: Math.min(known.unread + unread, MAX_UNREAD),
     last: newest !== undefined && newest.seq > told ? headOf(newest) : known.last,
     lines: all,
     loaded: known.loaded || isNewest,
@@ -182,8 +182,8 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
 /** What is known of one message from two sources: of its way and its answer, what an event told after the other was asked for. */
 function both(known: Line | undefined, line: Line, since: number): Line {
   if (known === undefined) return line;
-  const { delivery, trouble, obligation, toldBy, whole } = known.toldBy > since ? known : line;
-  return { ...line, delivery, trouble, obligation, toldBy, whole, clientId: line.clientId ?? known.clientId };
+  const { delivery, problem, obligation, lastEventSeq, complete } = known.lastEventSeq > since ? known : line;
+  return { ...line, delivery, problem, obligation, lastEventSeq, complete, clientId: line.clientId ?? known.clientId };
 }
 
 /** The event of a message says nothing of its way nor of its answer. */
@@ -201,7 +201,7 @@ function merge(known: readonly Line[], more: readonly Line[], since: number): re
 
 /** The chat after old lines went: `kept` are the agent's lines that are still there. What is on the page stays on it. */
 export function withKept(chat: Chat, kept: readonly number[]): Chat {
-  return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MOST_UNREAD) };
+  return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MAX_UNREAD) };
 }
 
 /** The chat after the person read it up to `seq`. */

@@ -5,13 +5,13 @@ import type { Approvals } from "./approvals";
 import type { Delegation } from "./delegations";
 import type { Obligation, Unanswered } from "./obligations";
 
-/** A workspace. `said_at`: the time of the last event about it on this page; what its agent said before is old. */
+/** A workspace. `reported_at`: the time of the last event about it on this page; what its agent said before is old. */
 export interface Workspace extends SnapshotWorkspace {
-  said_at: string | null;
+  reported_at: string | null;
 }
 
 /** The place of a workspace in the tree. Only when one of these changes is the picture laid out anew. */
-export interface Seat {
+export interface OrgNode {
   id: string;
   parentId: string | null;
   name: string;
@@ -34,13 +34,13 @@ export interface Line {
   /** Null for what an agent wrote. */
   delivery: Delivery | null;
   /** Why it cannot be delivered. */
-  trouble: string | null;
+  problem: string | null;
   /** Whether a person's message was answered; null for what an agent wrote, and for what needs no answer. */
   obligation: Obligation | null;
   /** What is known of its way and its answer was true at the event of this number, or later. */
-  toldBy: number;
+  lastEventSeq: number;
   /** Nothing of it was told in part only. */
-  whole: boolean;
+  complete: boolean;
   /** Of an agent's question: what it lets choose. */
   options: readonly string[];
   /** Of a person's answer to one: what was chosen. */
@@ -50,14 +50,14 @@ export interface Line {
 }
 
 /** What somebody wrote. */
-export type Said = Line & { author: "user" | "agent" };
+export type MessageLine = Line & { author: "user" | "agent" };
 
-export function isSaid(line: Line): line is Said {
+export function isMessageLine(line: Line): line is MessageLine {
   return line.author !== "work";
 }
 
 /** A delegation that a guard stopped before it began. */
-export interface Refused {
+export interface RefusedDelegation {
   seq: number;
   at: string;
   sourceId: string;
@@ -89,7 +89,7 @@ export interface Chat {
   readSeq: number;
   /** What the snapshot has counted in `unread` goes up to here. */
   countedSeq: number;
-  last: Pick<Said, "id" | "author" | "text" | "at" | "seq"> | null;
+  last: Pick<MessageLine, "id" | "author" | "text" | "at" | "seq"> | null;
   lines: readonly Line[];
   /** The newest page was read, so that `lines` has no hole up to its end. */
   loaded: boolean;
@@ -107,7 +107,7 @@ export interface State {
   user: SessionUser;
   limits: SnapshotLimits;
   workspaces: ReadonlyMap<string, Workspace>;
-  seats: ReadonlyMap<string, Seat>;
+  orgNodes: ReadonlyMap<string, OrgNode>;
   chats: ReadonlyMap<string, Chat>;
   /** By workspace: messages that wait although an answer was due; who has none is not in it. */
   unanswered: ReadonlyMap<string, Unanswered>;
@@ -116,20 +116,20 @@ export interface State {
   /** Approvals that are open, and ended ones that this page has seen. */
   approvals: Approvals;
   /** The last delegations that guards stopped while this page was open. */
-  refused: readonly Refused[];
+  refused: readonly RefusedDelegation[];
   /** So long without a sign of life, and work is shown as stuck. */
   stuckSeconds: number;
   /** Revisions of removed workspaces: a late event must not bring one back. */
-  gone: ReadonlyMap<string, number>;
+  removed: ReadonlyMap<string, number>;
   /** Events whose name or shape this page does not know. */
   unknownEvents: number;
 }
 
 /** What is known of a message when it is new. */
-export const UNTOLD = { obligation: null, toldBy: 0, whole: true, options: [], choice: null, delegationId: null } satisfies Partial<Line>;
+export const NEW_MESSAGE = { obligation: null, lastEventSeq: 0, complete: true, options: [], choice: null, delegationId: null } satisfies Partial<Line>;
 
 /** The server stops counting there, and so does the page; it shows "99+". */
-export const MOST_UNREAD = 100;
+export const MAX_UNREAD = 100;
 
 export const EMPTY_CHAT: Chat = {
   unread: 0,
@@ -142,7 +142,7 @@ export const EMPTY_CHAT: Chat = {
   reachedEnd: false,
 };
 
-export function seatOf(workspace: SnapshotWorkspace): Seat {
+export function orgNodeOf(workspace: SnapshotWorkspace): OrgNode {
   return {
     id: workspace.id,
     parentId: workspace.parent_id,
@@ -151,6 +151,6 @@ export function seatOf(workspace: SnapshotWorkspace): Seat {
   };
 }
 
-export function sameSeat(one: Seat | undefined, other: Seat): boolean {
+export function sameOrgNode(one: OrgNode | undefined, other: OrgNode): boolean {
   return one !== undefined && one.parentId === other.parentId && one.name === other.name;
 }

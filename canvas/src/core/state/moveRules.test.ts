@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { applySnapshot } from "./snapshot";
-import { allBelow, refusalOfMove, seatedUnder } from "./moveRules";
+import { descendantsOf, refusalOfMove, withParent } from "./moveRules";
 import { ModelServer } from "../testing/modelServer";
 import { ancestorsOf, buildTree } from "./tree";
 import type { State } from "./model";
@@ -19,15 +19,15 @@ const organisation = fc.array(fc.nat(6), { minLength: 6, maxLength: 6 }).map((pi
 test("a move is refused exactly where it would make a circle or change nothing", () => {
   fc.assert(
     fc.property(organisation, fc.constantFrom(...IDS), fc.option(fc.constantFrom(...IDS)), (state, id, target) => {
-      const tree = buildTree(state.seats);
-      const refusal = refusalOfMove(tree, state.seats, id, target);
-      const stays = (state.seats.get(id)?.parentId ?? null) === target;
+      const tree = buildTree(state.orgNodes);
+      const refusal = refusalOfMove(tree, state.orgNodes, id, target);
+      const stays = (state.orgNodes.get(id)?.parentId ?? null) === target;
       const circle = target !== null && (target === id || ancestorsOf(tree, target).includes(id));
       expect(refusal !== null).toBe(stays || circle);
       if (refusal !== null) return;
-      const after = buildTree(seatedUnder(state, id, target).seats);
+      const after = buildTree(withParent(state, id, target).orgNodes);
       expect(after.parent.get(id) ?? null).toBe(target);
-      expect(allBelow(after, id).sort()).toEqual(allBelow(tree, id).sort());
+      expect(descendantsOf(after, id).sort()).toEqual(descendantsOf(tree, id).sort());
     }),
   );
 });
@@ -36,8 +36,8 @@ test("the words say who is in the way", () => {
   const server = new ModelServer();
   server.do({ verb: "create", id: "a", parent: null });
   server.do({ verb: "create", id: "b", parent: "a" });
-  const { seats } = applySnapshot(null, server.snapshot());
-  const why = (id: string, target: string | null): string | null => refusalOfMove(buildTree(seats), seats, id, target);
+  const { orgNodes } = applySnapshot(null, server.snapshot());
+  const why = (id: string, target: string | null): string | null => refusalOfMove(buildTree(orgNodes), orgNodes, id, target);
   expect(why("a", "b")).toBe("Agent b is below Agent a: that would be a circle.");
   expect(why("b", "b")).toBe("Agent b cannot answer to itself.");
   expect(why("b", "a")).toBe("Agent b answers to Agent a already.");
@@ -47,5 +47,5 @@ test("the words say who is in the way", () => {
 
 test("all below are named once each, those above before those below, also around a circle", () => {
   const children = new Map([["a", ["b", "c"]], ["b", ["d"]], ["d", ["b"]]]);
-  expect(allBelow({ roots: ["a"], children, parent: new Map() }, "a")).toEqual(["b", "c", "d"]);
+  expect(descendantsOf({ roots: ["a"], children, parent: new Map() }, "a")).toEqual(["b", "c", "d"]);
 });

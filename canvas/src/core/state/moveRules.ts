@@ -1,11 +1,11 @@
 /** Where a seat may stand, and who goes with it. Pure; the server has the last word. */
 
-import type { Seat, State } from "./model";
+import type { OrgNode, State } from "./model";
 import { ancestorsOf, childrenOf, type Tree } from "./tree";
 
 /** Why an agent cannot be moved there, in a sentence; null if it can. `target` null: the top. */
-export function refusalOfMove(tree: Tree, seats: ReadonlyMap<string, Seat>, id: string, target: string | null): string | null {
-  const name = (of: string): string => seats.get(of)?.name ?? "That agent";
+export function refusalOfMove(tree: Tree, nodes: ReadonlyMap<string, OrgNode>, id: string, target: string | null): string | null {
+  const name = (of: string): string => nodes.get(of)?.name ?? "That agent";
   if (target === id) return `${name(id)} cannot answer to itself.`;
   if ((tree.parent.get(id) ?? null) === target) return target === null ? `${name(id)} is at the top already.` : `${name(id)} answers to ${name(target)} already.`;
   if (target !== null && ancestorsOf(tree, target).includes(id)) return `${name(target)} is below ${name(id)}: that would be a circle.`;
@@ -13,19 +13,19 @@ export function refusalOfMove(tree: Tree, seats: ReadonlyMap<string, Seat>, id: 
 }
 
 /** All below a seat, those above before those below. */
-export function allBelow(tree: Tree, id: string): string[] {
+export function descendantsOf(tree: Tree, id: string): string[] {
   const found = new Set(childrenOf(tree, id));
   for (const each of found) for (const below of childrenOf(tree, each)) found.add(below);
   return [...found];
 }
 
 /** The state in which a seat stands elsewhere already, before the server has said so. The same if it is not there. */
-export function seatedUnder(state: State, id: string, parentId: string | null): State {
-  const [workspace, seat] = [state.workspaces.get(id), state.seats.get(id)];
+export function withParent(state: State, id: string, parentId: string | null): State {
+  const [workspace, seat] = [state.workspaces.get(id), state.orgNodes.get(id)];
   if (workspace === undefined || seat === undefined) return state;
   return {
     ...state,
     workspaces: new Map(state.workspaces).set(id, { ...workspace, parent_id: parentId }),
-    seats: new Map(state.seats).set(id, { ...seat, parentId }),
+    orgNodes: new Map(state.orgNodes).set(id, { ...seat, parentId }),
   };
 }

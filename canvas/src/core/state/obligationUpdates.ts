@@ -3,39 +3,39 @@
 
 import type { ChatObligation, SnapshotUnanswered } from "../wire";
 import type { Chat, Line } from "./model";
-import type { Obligation, Owed, Unanswered } from "./obligations";
+import type { Obligation, ObligationState, Unanswered } from "./obligations";
 
 /** What an event says of messages from `first` to `last`; `seq` is the event's own number. */
-export interface Told {
+export interface ObligationUpdate {
   seq: number;
   first: number;
   last: number;
-  what: Owed | "handed_over" | "acked" | "drafted" | "undrafted" | "forgotten";
+  what: ObligationState | "handed_over" | "acked" | "drafted" | "undrafted" | "forgotten";
   reason: string | null;
 }
 
 /** Later ones win where two are true; the last two are ends. */
-const ORDER: readonly Owed[] = ["open", "answered_outside", "overdue", "declined", "answered"];
+const ORDER: readonly ObligationState[] = ["open", "answered_outside", "overdue", "declined", "answered"];
 const BLANK: Obligation = { state: "open", dueAt: null, draft: null, reason: null, template: null, form: null, tokens: null };
 
 /** A word of a newer server counts as open: nothing shows that the message was answered. */
-export function owedOf(word: string): Owed {
+export function obligationStateOf(word: string): ObligationState {
   return ORDER.find((each) => each === word) ?? "open";
 }
 
 /** Ticks that say something of answers. */
-export function isAnsweringWord(tick: string): tick is Owed | "handed_over" | "acked" | "forgotten" {
+export function isObligationTick(tick: string): tick is ObligationState | "handed_over" | "acked" | "forgotten" {
   return tick === "handed_over" || tick === "acked" || tick === "forgotten" || ORDER.some((each) => each === tick);
 }
 
-export function isSettled(state: Owed): boolean {
+export function isSettled(state: ObligationState): boolean {
   return state === "answered" || state === "declined";
 }
 
 export function obligationOf(told: ChatObligation | undefined): Obligation | null {
   if (told === undefined) return null;
   return {
-    state: owedOf(told.state),
+    state: obligationStateOf(told.state),
     dueAt: told.due_at ?? null,
     draft: told.draft ?? null,
     reason: told.reason ?? null,
@@ -46,34 +46,34 @@ export function obligationOf(told: ChatObligation | undefined): Obligation | nul
 }
 
 /** The chat after an event about some of its messages; the same object if it has none of them. */
-export function toldOf(chat: Chat, told: Told): Chat {
+export function withObligationUpdate(chat: Chat, told: ObligationUpdate): Chat {
   const takes = (line: Line): boolean => line.author === "user" && line.seq >= told.first && line.seq <= told.last;
   if (!chat.lines.some(takes)) return chat;
-  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? withTold(line, told) : line)) };
+  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? updateLine(line, told) : line)) };
 }
 
-function withTold(line: Line, { seq, what, reason }: Told): Line {
+function updateLine(line: Line, { seq, what, reason }: ObligationUpdate): Line {
   const known = line.obligation;
   // What is handled was handed over; mostly that was told before.
-  if (what === "acked") return known === null ? { ...line, toldBy: seq, whole: false } : line;
+  if (what === "acked") return known === null ? { ...line, lastEventSeq: seq, complete: false } : line;
   // An end is told whole, but for what the page already knows of it.
-  const whole = known !== null && (what === "answered" || what === "declined") ? line.whole : false;
+  const whole = known !== null && (what === "answered" || what === "declined") ? line.complete : false;
   if (what === "forgotten") return line;
-  if (what === "handed_over" || what === "drafted") return { ...line, toldBy: seq, whole };
-  if (what === "undrafted") return known === null ? { ...line, toldBy: seq, whole } : { ...line, toldBy: seq, whole, obligation: undrafted(known) };
+  if (what === "handed_over" || what === "drafted") return { ...line, lastEventSeq: seq, complete: whole };
+  if (what === "undrafted") return known === null ? { ...line, lastEventSeq: seq, complete: whole } : { ...line, lastEventSeq: seq, complete: whole, obligation: withoutDraft(known) };
   const before = known ?? BLANK;
   const ahead = ORDER.indexOf(before.state) > ORDER.indexOf(what);
   const next = ahead ? before : { ...before, state: what, reason: what === "declined" ? reason : before.reason };
-  return { ...line, toldBy: seq, whole, obligation: isSettled(next.state) ? { ...next, draft: null } : next };
+  return { ...line, lastEventSeq: seq, complete: whole, obligation: isSettled(next.state) ? { ...next, draft: null } : next };
 }
 
-function undrafted(known: Obligation): Obligation {
+function withoutDraft(known: Obligation): Obligation {
   return { ...known, draft: null, state: known.state === "answered_outside" ? "open" : known.state };
 }
 
 /** The newest line of which only a part is known, and the number of the one behind it, before which a page ends with it. */
-export function partOf(chat: Chat): { line: Line; before: number | undefined } | null {
-  const at = chat.lines.findLastIndex((line) => !line.whole);
+export function incompleteLine(chat: Chat): { line: Line; before: number | undefined } | null {
+  const at = chat.lines.findLastIndex((line) => !line.complete);
   const line = chat.lines[at];
   return line === undefined ? null : { line, before: chat.lines[at + 1]?.seq };
 }
@@ -85,7 +85,7 @@ export function unansweredOf({ overdue, outside }: SnapshotUnanswered): Unanswer
 }
 
 /** What waits after an event; null if nothing does. */
-export function waitsAfter(known: Unanswered | undefined, { first, last, what }: Told): Unanswered | null {
+export function unansweredAfter(known: Unanswered | undefined, { first, last, what }: ObligationUpdate): Unanswered | null {
   const before = known ?? NONE;
   const within = (seq: number): boolean => seq >= first && seq <= last;
   const next: Unanswered =

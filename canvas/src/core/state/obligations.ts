@@ -1,9 +1,9 @@
 /** What is owed for a message: its answer, and what became of it. */
 
-export type Owed = "open" | "answered_outside" | "overdue" | "declined" | "answered";
+export type ObligationState = "open" | "answered_outside" | "overdue" | "declined" | "answered";
 
 export interface Obligation {
-  state: Owed;
+  state: ObligationState;
   dueAt: string | null;
   /** What the agent said and did not send. */
   draft: string | null;

@@ -4,7 +4,7 @@
 import type { EventFrame } from "../wire";
 import type { Workspace } from "./model";
 import { members, number, text } from "./json";
-import { isSilent, standingOf } from "./agentStatus";
+import { isSilent, statusOf } from "./agentStatus";
 
 /** A message that wanted an answer and has none, though it was due or was said elsewhere. */
 export interface UnansweredMessage {
@@ -27,7 +27,7 @@ export interface UnansweredMessage {
 }
 
 /** A workspace whose mail nobody takes. */
-export interface Untaken {
+export interface UnclaimedMessages {
   workspaceId: string;
   workspaceName: string;
   /** How many messages that want an answer nobody has had. */
@@ -51,7 +51,7 @@ export interface DeadLetter {
   diedAt: string;
 }
 
-export interface Chain {
+export interface MessageChain {
   rootId: string;
   workspaceId: string | null;
   reason: string;
@@ -65,20 +65,20 @@ export interface Problems {
   unanswered: readonly UnansweredMessage[];
   /** There are older ones than these. */
   moreUnanswered: boolean;
-  untaken: readonly Untaken[];
+  unclaimed: readonly UnclaimedMessages[];
   /** There are others, waiting less long than these. */
-  moreUntaken: boolean;
+  moreUnclaimed: boolean;
   deadLetters: readonly DeadLetter[];
   /** There are older ones than these. */
   moreDeadLetters: boolean;
-  chains: readonly Chain[];
+  chains: readonly MessageChain[];
 }
 
 export const NO_PROBLEMS: Problems = {
   unanswered: [],
   moreUnanswered: false,
-  untaken: [],
-  moreUntaken: false,
+  unclaimed: [],
+  moreUnclaimed: false,
   deadLetters: [],
   moreDeadLetters: false,
   chains: [],
@@ -88,10 +88,10 @@ export const NO_PROBLEMS: Problems = {
 const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
 
 /** Messages are taken and answered all the time; only what is in a list leaves it with that. */
-export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, untaken }: Problems): boolean {
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, unclaimed }: Problems): boolean {
   if (event !== "MESSAGE_TICK") return CHANGING.test(event);
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
-  if (TAKES.has(tick ?? "")) return untaken.some(({ workspaceId }) => workspaceId === workspace_id);
+  if (TAKES.has(tick ?? "")) return unclaimed.some(({ workspaceId }) => workspaceId === workspace_id);
   if (first === null || last === null || !ENDS.has(tick ?? "")) return false;
   return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
 }
@@ -99,12 +99,12 @@ export function changesProblems({ event, workspace_id, payload }: EventFrame, { 
 const TAKES = new Set(["handed_over", "acked"]);
 const ENDS = new Set(["answered", "declined", "forgotten"]);
 
-export function countProblems({ unanswered, untaken, deadLetters, chains }: Problems): number {
-  return unanswered.length + untaken.length + deadLetters.length + chains.length;
+export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Problems): number {
+  return unanswered.length + unclaimed.length + deadLetters.length + chains.length;
 }
 
 /** What is said where nothing is known that needs somebody; `problem`: why the lists could not be read. */
-export function calmWords({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
+export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
   if (problem !== null) return "What needs you could not be read";
   return readAt === null ? "Reading what needs you…" : "Nothing needs you";
 }
@@ -128,7 +128,7 @@ export function unansweredOf(row: unknown): UnansweredMessage | null {
   };
 }
 
-export function untakenOf(row: unknown): Untaken | null {
+export function unclaimedOf(row: unknown): UnclaimedMessages | null {
   const [workspaceId, waiting, since] = [text(row, "workspace_id"), number(row, "waiting"), text(row, "since")];
   if (workspaceId === null || waiting === null || since === null) return null;
   return {
@@ -156,7 +156,7 @@ export function deadLetterOf(row: unknown): DeadLetter | null {
   };
 }
 
-export function chainOf(row: unknown): Chain | null {
+export function chainOf(row: unknown): MessageChain | null {
   const [rootId, frozenAt] = [text(row, "root_id"), text(row, "frozen_at")];
   if (rootId === null || frozenAt === null) return null;
   return {
@@ -177,13 +177,13 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Why a message was given up, in words; a reason that this page does not know is shown as it came. */
-export function reasonWords(reason: string): string {
+export function reasonText(reason: string): string {
   return REASONS[reason] ?? reason;
 }
 
 /** Why mail waits, and what can be done so that somebody takes it. */
-export function untakenWords(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
-  const standing = standingOf(workspace);
+export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
+  const standing = statusOf(workspace);
   if (isSilent(standing) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
   switch (standing) {
     case "paused":
@@ -201,7 +201,7 @@ export function untakenWords(workspace: Pick<Workspace, "status" | "active_tasks
   }
 }
 
-export function chainWords({ reason, hops, messages }: Chain): string {
+export function chainText({ reason, hops, messages }: MessageChain): string {
   if (reason === "hops") return `It was passed on ${hops} times`;
   if (reason === "messages") return `It has come to ${messages.toLocaleString("en-GB")} messages`;
   if (reason === "pingpong") return "Two agents only thank each other";

@@ -1,11 +1,11 @@
 /** A state from a snapshot, and one taken over an older state. */
 
 import type { Snapshot, SnapshotChat, SnapshotRejection } from "../wire";
-import { approvalOf, withApprovals, withoutAsked, type Approvals } from "./approvals";
+import { approvalOf, withApprovals, withoutPending, type Approvals } from "./approvals";
 import { isSettled, unansweredOf } from "./obligationUpdates";
 import { isOpen, ofSnapshot, type Delegation } from "./delegations";
 import { headOf } from "./lines";
-import { EMPTY_CHAT, seatOf, type Chat, type Line, type Refused, type State } from "./model";
+import { EMPTY_CHAT, orgNodeOf, type Chat, type Line, type RefusedDelegation, type State } from "./model";
 import { list } from "./json";
 
 /** The state as the snapshot says it. Of the state before, only what the snapshot does not tell is kept: lines of chats,
@@ -19,22 +19,22 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
     org: snapshot.org,
     user: snapshot.user,
     limits: snapshot.limits,
-    workspaces: new Map(snapshot.workspaces.map((each) => [each.id, { ...each, said_at: null }])),
-    seats: new Map(snapshot.workspaces.map((each) => [each.id, seatOf(each)])),
+    workspaces: new Map(snapshot.workspaces.map((each) => [each.id, { ...each, reported_at: null }])),
+    orgNodes: new Map(snapshot.workspaces.map((each) => [each.id, orgNodeOf(each)])),
     chats: chatsOf(snapshot, known),
     unanswered: new Map(snapshot.unanswered.map((each) => [each.workspace_id, unansweredOf(each)])),
     delegations: delegationsOf(snapshot, known),
     approvals: approvalsOf(snapshot, known),
     refused: snapshot.refusals.map(refusalOf).reverse(),
     stuckSeconds: snapshot.limits.stuck_seconds,
-    gone: new Map(),
+    removed: new Map(),
     unknownEvents: before?.unknownEvents ?? 0,
   };
 }
 
 function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Delegation> {
   const open = snapshot.delegations.map(ofSnapshot);
-  const all = new Map([...(known?.delegations ?? [])].map(([id, each]) => [id, isOpen(each) ? { ...each, whole: false } : each]));
+  const all = new Map([...(known?.delegations ?? [])].map(([id, each]) => [id, isOpen(each) ? { ...each, complete: false } : each]));
   // What has ended stays so, whatever an older snapshot says.
   for (const each of open) if (isOpen(all.get(each.id) ?? each)) all.set(each.id, each);
   return all;
@@ -42,10 +42,10 @@ function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<str
 
 function approvalsOf(snapshot: Snapshot, known: State | null): Approvals {
   const told = list(snapshot, "approvals").map(approvalOf).filter((each) => each !== null);
-  return withApprovals(withoutAsked(known?.approvals ?? new Map()), told);
+  return withApprovals(withoutPending(known?.approvals ?? new Map()), told);
 }
 
-function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRejection): Refused {
+function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRejection): RefusedDelegation {
   return { seq, at, sourceId: source_id, targetId: target_id, task: task_preview, limit, use, most, remedy };
 }
 
@@ -66,7 +66,7 @@ function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
   return {
     ...EMPTY_CHAT,
     ...known,
-    lines: lines.map((line) => (isOver(line) ? line : { ...line, whole: false })),
+    lines: lines.map((line) => (isOver(line) ? line : { ...line, complete: false })),
     // What happened meanwhile to messages on their way, and what was delegated and has ended, is only in the pages.
     ...cutOff(known ?? EMPTY_CHAT),
     unread: chat.unread,
@@ -84,7 +84,7 @@ function cutOff({ lines, holeAfter, reachedEnd }: Chat): Pick<Chat, "loaded" | "
 }
 
 /** Nothing that the page missed can have changed it. A dead message is sent again where a person wishes so. */
-function isOver({ delivery, obligation, whole }: Line): boolean {
+function isOver({ delivery, obligation, complete }: Line): boolean {
   const arrived = delivery === null || delivery === "acked";
-  return whole && arrived && (obligation === null || isSettled(obligation.state));
+  return complete && arrived && (obligation === null || isSettled(obligation.state));
 }

@@ -1,7 +1,7 @@
 /** How the teams stand, each with all below it. */
 
-import { PRECEDENCE, rankOf, shownStanding, type Counts, type Standing } from "./agentStatus";
-import type { Leave } from "./approvals";
+import { PRECEDENCE, rankOf, shownStatus, type Counts, type AgentStatus } from "./agentStatus";
+import type { PendingApproval } from "./approvals";
 import type { Workspace } from "./model";
 import { walk, type Tree } from "./tree";
 
@@ -9,18 +9,18 @@ export interface Team {
   /** The lead and all below. */
   size: number;
   counts: Counts;
-  worst: Standing;
+  worst: AgentStatus;
 }
 
 /** Teams by the id of their lead. */
-export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, leaves: ReadonlyMap<string, Leave>): ReadonlyMap<string, Team> {
+export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, leaves: ReadonlyMap<string, PendingApproval>): ReadonlyMap<string, Team> {
   const tallies = new Map<string, number[]>();
   for (const id of tree.children.keys()) tallies.set(id, PRECEDENCE.map(() => 0));
   for (const id of walk(tree).reverse()) {
     const workspace = workspaces.get(id);
     const own = tallies.get(id);
     const above = tallies.get(tree.parent.get(id) ?? "");
-    const place = workspace ? rankOf(shownStanding(workspace, leaves.get(id))) : -1;
+    const place = workspace ? rankOf(shownStatus(workspace, leaves.get(id))) : -1;
     if (own && place >= 0) own[place] = (own[place] ?? 0) + 1;
     if (above && own) own.forEach((count, at) => (above[at] = (above[at] ?? 0) + count));
     else if (above && place >= 0) above[place] = (above[place] ?? 0) + 1;

@@ -1,7 +1,7 @@
 /** The org tree, made from seats. Missing parents and circles hide nobody. */
 
 import { memoized } from "../store/store";
-import type { Seat } from "./model";
+import type { OrgNode } from "./model";
 
 export interface Tree {
   roots: readonly string[];
@@ -12,18 +12,18 @@ export interface Tree {
 const NONE: readonly string[] = [];
 
 /** Oldest first, as the server lists them; equal times by id, so that every page shows the same. */
-function bySeniority(one: Seat, other: Seat): number {
+function oldestFirst(one: OrgNode, other: OrgNode): number {
   if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
   return one.id < other.id ? -1 : one.id > other.id ? 1 : 0;
 }
 
-export function buildTree(seats: ReadonlyMap<string, Seat>): Tree {
+export function buildTree(nodes: ReadonlyMap<string, OrgNode>): Tree {
   const roots: string[] = [];
   const children = new Map<string, string[]>();
   const parent = new Map<string, string>();
-  for (const seat of [...seats.values()].sort(bySeniority)) {
+  for (const seat of [...nodes.values()].sort(oldestFirst)) {
     const above = seat.parentId;
-    if (above === null || above === seat.id || !seats.has(above)) roots.push(seat.id);
+    if (above === null || above === seat.id || !nodes.has(above)) roots.push(seat.id);
     else {
       parent.set(seat.id, above);
       const siblings = children.get(above);
@@ -31,21 +31,21 @@ export function buildTree(seats: ReadonlyMap<string, Seat>): Tree {
       else children.set(above, [seat.id]);
     }
   }
-  openCircles(seats, { roots, children, parent });
+  breakCycles(nodes, { roots, children, parent });
   return { roots, children, parent };
 }
 
-export const treeOf = memoized((seats: ReadonlyMap<string, Seat>): Tree => buildTree(seats));
+export const treeOf = memoized((nodes: ReadonlyMap<string, OrgNode>): Tree => buildTree(nodes));
 
 /** Makes the first node of every circle a root. */
-function openCircles(
-  seats: ReadonlyMap<string, Seat>,
+function breakCycles(
+  nodes: ReadonlyMap<string, OrgNode>,
   tree: { roots: string[]; children: Map<string, string[]>; parent: Map<string, string> },
 ): void {
   const reached = new Set<string>();
   for (const root of tree.roots) reach(root, tree.children, reached);
-  if (reached.size === seats.size) return;
-  for (const id of [...seats.keys()].sort()) {
+  if (reached.size === nodes.size) return;
+  for (const id of [...nodes.keys()].sort()) {
     if (reached.has(id)) continue;
     const above = tree.parent.get(id);
     if (above !== undefined) tree.children.set(above, (tree.children.get(above) ?? []).filter((each) => each !== id));

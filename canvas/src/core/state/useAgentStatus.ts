@@ -1,12 +1,12 @@
 /** How an agent stands, as people are told it: also that it waits for leave. */
 
 import { useData } from "../app";
-import { leavesOf } from "./approvals";
+import { pendingByWorkspace } from "./approvals";
 import type { Workspace } from "./model";
-import { shownStanding, type Standing } from "./agentStatus";
+import { shownStatus, type AgentStatus } from "./agentStatus";
 
 /** Of an agent that is not there: it is offline. */
-export function useStanding(workspace: Workspace | undefined): Standing {
-  const leave = useData((state) => leavesOf(state.approvals).get(workspace?.id ?? ""));
-  return workspace === undefined ? "offline" : shownStanding(workspace, leave);
+export function useAgentStatus(workspace: Workspace | undefined): AgentStatus {
+  const leave = useData((state) => pendingByWorkspace(state.approvals).get(workspace?.id ?? ""));
+  return workspace === undefined ? "offline" : shownStatus(workspace, leave);
 }

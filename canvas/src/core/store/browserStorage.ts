@@ -1,13 +1,13 @@
 /** The browser's storage, or memory where the browser keeps none (private windows, full disks). No secrets go in here. */
 
-export interface Vault {
+export interface KeyValueStorage {
   get(key: string): string | null;
   set(key: string, value: string): void;
   remove(key: string): void;
   keys(prefix: string): string[];
 }
 
-export function browserVault(): Vault {
+export function browserStorage(): KeyValueStorage {
   const spare = new Map<string, string>();
   return {
     get: (key) => spare.get(key) ?? attempt(() => localStorage.getItem(key)) ?? null,

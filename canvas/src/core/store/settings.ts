@@ -1,7 +1,7 @@
 /** What a person chose for this browser. */
 
 import { createStore, type Store } from "./store";
-import type { Vault } from "./browserStorage";
+import type { KeyValueStorage } from "./browserStorage";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -25,16 +25,16 @@ export interface SettingsStore extends Store<Settings> {
   reread(): void;
 }
 
-export function settingsStore(vault: Vault): SettingsStore {
-  const store = createStore(parse(vault.get(KEY)));
+export function settingsStore(storage: KeyValueStorage): SettingsStore {
+  const store = createStore(parse(storage.get(KEY)));
   return {
     ...store,
     change: (part) => {
       const next = { ...store.get(), ...part };
-      vault.set(KEY, JSON.stringify(next));
+      storage.set(KEY, JSON.stringify(next));
       store.set(next);
     },
-    reread: () => store.set(parse(vault.get(KEY))),
+    reread: () => store.set(parse(storage.get(KEY))),
   };
 }
 

@@ -15,7 +15,7 @@ export function createStore<T>(initial: T): Store<T> {
   const set = (next: T): void => {
     if (Object.is(next, value)) return;
     value = next;
-    for (const listener of [...listeners]) calmly(listener);
+    for (const listener of [...listeners]) notifySafely(listener);
   };
   return {
     get: () => value,
@@ -29,7 +29,7 @@ export function createStore<T>(initial: T): Store<T> {
 }
 
 /** One watcher's fault keeps a change from no other one, nor from who made it: it is told as a page tells what nobody caught. */
-function calmly(listener: () => void): void {
+function notifySafely(listener: () => void): void {
   try {
     listener();
   } catch (error) {

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { calmed } from "./throttledStore";
+import { throttledStore } from "./throttledStore";
 import { createStore } from "./store";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 
 test("without a wait it follows every change at once", () => {
   const source = createStore(0);
-  const calm = calmed(source, () => 0);
+  const calm = throttledStore(source, () => 0);
   source.set(1);
   source.set(2);
   expect(calm.get()).toBe(2);
@@ -16,7 +16,7 @@ test("without a wait it follows every change at once", () => {
 
 test("with a wait it follows the first change at once, then the last of each time", () => {
   const source = createStore(0);
-  const calm = calmed(source, () => 250);
+  const calm = throttledStore(source, () => 250);
   const seen: number[] = [];
   calm.subscribe(() => seen.push(calm.get()));
   for (let turn = 1; turn <= 10; turn += 1) {

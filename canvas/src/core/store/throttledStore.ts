@@ -3,7 +3,7 @@
 import { createStore, type Store } from "./store";
 
 /** A store that follows `source`: at once, or after the time that `waitOf` gives since it last did. */
-export function calmed<T>(source: Store<T>, waitOf: (value: T) => number): Store<T> {
+export function throttledStore<T>(source: Store<T>, waitOf: (value: T) => number): Store<T> {
   const calm = createStore(source.get());
   let followedAt = Number.NEGATIVE_INFINITY;
   let timer: ReturnType<typeof setTimeout> | null = null;

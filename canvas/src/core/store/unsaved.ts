@@ -7,14 +7,14 @@ export class Unsaved {
   readonly all: Store<ReadonlyMap<string, unknown>> = createStore<ReadonlyMap<string, unknown>>(new Map());
 
   constructor() {
-    askBeforeLoss(this.all, (all) => all.size > 0);
+    confirmBeforeUnload(this.all, (all) => all.size > 0);
   }
 
-  put(key: string, value: unknown): void {
+  set(key: string, value: unknown): void {
     this.all.update((all) => new Map(all).set(key, value));
   }
 
-  drop(key: string): void {
+  remove(key: string): void {
     this.retain((each) => each !== key);
   }
 
@@ -29,7 +29,7 @@ export class Unsaved {
 
 /** The browser asks before it leaves a page that has what would be lost. Where there is none nothing listens: some browsers keep
  * no page for the way back that could ask. */
-export function askBeforeLoss<T>(store: Store<T>, wouldLose: (value: T) => boolean): void {
+export function confirmBeforeUnload<T>(store: Store<T>, wouldLose: (value: T) => boolean): void {
   const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
   store.subscribe(() => (wouldLose(store.get()) ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
 }

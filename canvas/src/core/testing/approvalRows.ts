@@ -56,7 +56,7 @@ const WAYS: readonly (readonly Step[])[] = [
 ];
 
 /** Each makes all that is told of one, in order. */
-export const LIVES: readonly ((id: string) => Row[])[] = WAYS.map((way) => (id) => {
+export const APPROVAL_HISTORIES: readonly ((id: string) => Row[])[] = WAYS.map((way) => (id) => {
   const steps: readonly Step[] = [["APPROVAL_REQUESTED", {}], ...way];
   let now: Item = {};
   return steps.map(([event, part], at) => {

@@ -3,7 +3,7 @@
 
 import type { DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 
-export type WorkVerb =
+export type DelegationVerb =
   | { verb: "delegate"; id: string; target: string; text: string; within?: number }
   | { verb: "hand" | "give_back" | "lose"; id: string; at: number }
   | { verb: "progress"; id: string; at: number; text: string }
@@ -35,7 +35,7 @@ interface Row {
 }
 
 /** An event about a delegation. A transient one has no number. */
-export interface WorkEvent {
+export interface DelegationEvent {
   event: "DELEGATION_SENT" | "DELEGATION_STATUS" | "DELEGATION_COMPLETE" | "DELEGATION_FAILED";
   source: string;
   id: string;
@@ -47,7 +47,7 @@ export interface WorkEvent {
 
 const DEADLINE = "2026-03-02T00:00:00.000Z";
 
-export class Works {
+export class DelegationModel {
   private readonly rows: Row[] = [];
 
   /** The last number of a log that a delegation has. */
@@ -55,7 +55,7 @@ export class Works {
     return Math.max(0, ...this.rows.filter(({ source }) => source === id).map(({ seq }) => seq));
   }
 
-  do(what: WorkVerb, seq: number): WorkEvent[] {
+  do(what: DelegationVerb, seq: number): DelegationEvent[] {
     if (what.verb === "delegate") return this.begin(what.id, what.target, what.text, seq, this.parentOf(what.id, what.within), null);
     const ended = what.verb === "retry";
     const own = this.rows.filter((row) => row.source === what.id && (row.settled !== null) === ended);
@@ -97,7 +97,7 @@ export class Works {
     return within === undefined ? null : (given[within % Math.max(1, given.length)] ?? null);
   }
 
-  private begin(source: string, target: string, task: string, seq: number, parent: Row | null, retryOf: string | null): WorkEvent[] {
+  private begin(source: string, target: string, task: string, seq: number, parent: Row | null, retryOf: string | null): DelegationEvent[] {
     const row: Row = {
       id: `d${this.rows.length + 1}`,
       source,
@@ -130,7 +130,7 @@ export class Works {
     return [begun, this.status(row, "dispatched", "waiting", false), this.status(row, "queued", "waiting", false)];
   }
 
-  private status(row: Row, status: string, phase: string, takes: boolean): WorkEvent {
+  private status(row: Row, status: string, phase: string, takes: boolean): DelegationEvent {
     row.rev += 1;
     const { attempt } = row;
     return this.tell(row, "DELEGATION_STATUS", (now) => {
@@ -139,7 +139,7 @@ export class Works {
     });
   }
 
-  private say(row: Row, words: string): WorkEvent {
+  private say(row: Row, words: string): DelegationEvent {
     const { status, phase } = row;
     const said = { current_step: words, tools_used: ["grep"], eta_hint: "soon", percent: words.length };
     const event = this.tell(row, "DELEGATION_STATUS", (now) => {
@@ -149,7 +149,7 @@ export class Works {
     return { ...event, transient: true };
   }
 
-  private end(row: Row, how: string, words: string): WorkEvent {
+  private end(row: Row, how: string, words: string): DelegationEvent {
     row.rev += 1;
     const settled = (now: string): void => void Object.assign(row, { status: how, phase: "ended", life: now, updated: now, settled: now });
     if (how === "completed") {
@@ -167,7 +167,7 @@ export class Works {
     });
   }
 
-  private tell(row: Row, event: WorkEvent["event"], more: (now: string) => Record<string, unknown>): WorkEvent {
+  private tell(row: Row, event: DelegationEvent["event"], more: (now: string) => Record<string, unknown>): DelegationEvent {
     const payload = (now: string): Record<string, unknown> => ({ delegation_id: row.id, target_id: row.target, ...more(now) });
     return { event, source: row.source, id: row.id, rev: row.rev, transient: false, payload };
   }

@@ -2,9 +2,9 @@
  * contract what events mean, independently of how the page applies them. */
 
 import { PROTOCOL, type ChatMessage, type EventFrame, type Snapshot, type SnapshotWorkspace, type TimelinePage } from "../wire";
-import { Duties, type DutyEvent, type DutyVerb } from "./obligationModel";
-import type { Vault } from "../store/browserStorage";
-import { Works, type WorkVerb } from "./delegationModel";
+import { ObligationModel, type ObligationEvent, type ObligationVerb } from "./obligationModel";
+import type { KeyValueStorage } from "../store/browserStorage";
+import { DelegationModel, type DelegationVerb } from "./delegationModel";
 
 const ORG = { id: "org", name: "Acme" };
 const USER = { id: "ada", name: "Ada", kind: "person", role: "owner" };
@@ -64,15 +64,15 @@ export type Verb =
   | { verb: "give_up" | "send_again"; id: string; at: number }
   | { verb: "log"; id: string }
   | { verb: "prune"; id: string; keep: number }
-  | DutyVerb
-  | WorkVerb;
+  | ObligationVerb
+  | DelegationVerb;
 
 export class ModelServer {
   readonly journal: EventFrame[] = [];
   private readonly rows = new Map<string, SnapshotWorkspace>();
   private readonly chats = new Map<string, ChatMessage[]>();
-  private readonly duties = new Duties();
-  private readonly works = new Works();
+  private readonly obligations = new ObligationModel();
+  private readonly delegations = new DelegationModel();
   /** Ids are given once. */
   private readonly used = new Set<string>();
   private readonly epoch: string;
@@ -89,7 +89,7 @@ export class ModelServer {
     switch (what.verb) {
       case "rename": {
         const { current_task, last_heard_at, ...view } = this.change(row, { name: what.name });
-        return this.tell("WORKSPACE_UPDATED", row.id, view);
+        return this.emit("WORKSPACE_UPDATED", row.id, view);
       }
       case "move":
         return this.move(row, what.parent);
@@ -97,18 +97,18 @@ export class ModelServer {
       case "hibernate": {
         const pausing = what.verb === "pause";
         this.change(row, { status: pausing ? "paused" : "hibernated" });
-        return this.tell(pausing ? "WORKSPACE_PAUSED" : "WORKSPACE_HIBERNATED", row.id, { previous_status: row.status });
+        return this.emit(pausing ? "WORKSPACE_PAUSED" : "WORKSPACE_HIBERNATED", row.id, { previous_status: row.status });
       }
       case "online":
         this.change(row, { status: "online", delivery_mode: "poll", last_heard_at: this.next() });
-        return this.tell("WORKSPACE_ONLINE", row.id, { delivery_mode: "poll" });
+        return this.emit("WORKSPACE_ONLINE", row.id, { delivery_mode: "poll" });
       case "degrade":
         this.change(row, { status: "degraded", last_error_rate: 0.75, last_heard_at: this.next() });
-        return this.tell("WORKSPACE_DEGRADED", row.id, { error_rate: 0.75 });
+        return this.emit("WORKSPACE_DEGRADED", row.id, { error_rate: 0.75 });
       case "silence": {
         const heard = row.last_heard_at ?? row.created_at;
         this.change(row, { status: row.external ? "awaiting_agent" : "offline", last_heard_at: heard });
-        return this.tell(row.external ? "WORKSPACE_AWAITING_AGENT" : "WORKSPACE_OFFLINE", row.id, { last_heard_at: heard });
+        return this.emit(row.external ? "WORKSPACE_AWAITING_AGENT" : "WORKSPACE_OFFLINE", row.id, { last_heard_at: heard });
       }
       case "hand_over":
         return this.tick(row.id, "handed_over", ["stored"], what.count);
@@ -122,7 +122,7 @@ export class ModelServer {
         return this.remove(row);
       case "card":
         this.change(row, { agent_card: { name: row.name } });
-        return this.tell("AGENT_CARD_UPDATED", row.id, { agent_card: { name: row.name } });
+        return this.emit("AGENT_CARD_UPDATED", row.id, { agent_card: { name: row.name } });
       case "ask":
         return this.ask(row.id, what.text);
       case "answer":
@@ -130,14 +130,14 @@ export class ModelServer {
       case "prune":
         return this.prune(row.id, what.keep);
       case "peer_asks":
-        return this.duties.open(row.id, this.lastSeq(row.id) + 1, `p${this.seq}`);
+        return this.obligations.open(row.id, this.lastSeq(row.id) + 1, `p${this.seq}`);
       case "decline":
       case "be_late":
       case "draft":
       case "send_draft":
       case "drop_draft":
       case "forget":
-        return this.tellDuties(row.id, this.duties.do(what));
+        return this.emitObligations(row.id, this.obligations.do(what));
       case "delegate":
         return this.rows.has(what.target) && what.target !== what.id ? this.work(what) : undefined;
       case "hand":
@@ -148,7 +148,7 @@ export class ModelServer {
       case "retry":
         return this.work(what);
       case "log":
-        return this.tell("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
+        return this.emit("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
     }
   }
 
@@ -168,8 +168,8 @@ export class ModelServer {
         const head = last && { id: last.id, role: last.role, content: oneLineOf(last.content), timestamp: last.timestamp, seq: last.seq };
         return head ? [{ workspace_id, unread, read_seq: 0, last: head }] : [];
       }),
-      unanswered: this.duties.unanswered(),
-      delegations: this.works.open(),
+      unanswered: this.obligations.unanswered(),
+      delegations: this.delegations.open(),
       refusals: [],
       approvals: [],
     };
@@ -177,7 +177,7 @@ export class ModelServer {
 
   history(id: string): ChatMessage[] {
     return (this.chats.get(id) ?? []).map((line) => {
-      const obligation = line.role === "user" ? this.duties.told(id, line.seq) : undefined;
+      const obligation = line.role === "user" ? this.obligations.obligationOf(id, line.seq) : undefined;
       return obligation === undefined ? line : { ...line, obligation };
     });
   }
@@ -185,11 +185,11 @@ export class ModelServer {
   /** What was said and what was delegated, in one order. */
   timeline(id: string): TimelinePage["items"] {
     const said = this.history(id).map((line) => ({ kind: "message" as const, ...line }));
-    return [...said, ...this.works.timeline(id)].sort((one, other) => one.seq - other.seq);
+    return [...said, ...this.delegations.timeline(id)].sort((one, other) => one.seq - other.seq);
   }
 
-  private work(what: WorkVerb): void {
-    for (const { event, source, id, rev, transient, payload } of this.works.do(what, this.lastSeq(what.id) + 2)) {
+  private work(what: DelegationVerb): void {
+    for (const { event, source, id, rev, transient, payload } of this.delegations.do(what, this.lastSeq(what.id) + 2)) {
       this.seq += 1;
       this.push(event, source, payload(this.now()), { kind: "delegation", id, rev });
       const frame = this.journal.at(-1);
@@ -198,7 +198,7 @@ export class ModelServer {
   }
 
   private lastSeq(id: string): number {
-    return Math.max(this.chats.get(id)?.at(-1)?.seq ?? 0, this.works.lastSeq(id));
+    return Math.max(this.chats.get(id)?.at(-1)?.seq ?? 0, this.delegations.lastSeq(id));
   }
 
   private create(id: string, parent: string | null): void {
@@ -208,7 +208,7 @@ export class ModelServer {
     const row = workspaceRow(id, { parent_id, external: id.endsWith("x"), created_at: at, updated_at: at });
     this.rows.set(id, row);
     const { current_task, last_heard_at, ...view } = row;
-    this.tell("WORKSPACE_PROVISIONING", id, view);
+    this.emit("WORKSPACE_PROVISIONING", id, view);
   }
 
   private move(row: SnapshotWorkspace, parent: string | null): void {
@@ -216,13 +216,13 @@ export class ModelServer {
     const parent_id = parent !== null && this.rows.has(parent) ? parent : null;
     const name = `${row.name}!`;
     this.change(row, { parent_id, name });
-    this.tell("WORKSPACE_MOVED", row.id, { parent_id, old_parent_id: row.parent_id, name });
+    this.emit("WORKSPACE_MOVED", row.id, { parent_id, old_parent_id: row.parent_id, name });
   }
 
   private remove(row: SnapshotWorkspace): void {
     this.rows.delete(row.id);
     this.chats.delete(row.id);
-    this.duties.forget(row.id);
+    this.obligations.forget(row.id);
     for (const each of this.rows.values()) if (each.parent_id === row.id) this.do({ verb: "remove", id: each.id });
     this.seq += 1;
     this.push("WORKSPACE_REMOVED", row.id, { removed_at: this.now() }, { kind: "workspace", id: row.id, rev: row.rev + 1 });
@@ -241,7 +241,7 @@ export class ModelServer {
     const payload = { message: words, workspace_id: id, name: "agent", seq: line.seq };
     this.push("AGENT_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 });
     const asked = this.history(id).filter((each) => each.role === "user").map((each) => each.seq);
-    this.tellDuties(id, this.duties.answer(id, asked));
+    this.emitObligations(id, this.obligations.answer(id, asked));
   }
 
   /** The first so many messages of a person, from the oldest that is still so far, come further. */
@@ -254,10 +254,10 @@ export class ModelServer {
     this.seq += 1;
     const payload = { tick, first_seq: first.seq, last_seq: last.seq, at: this.now() };
     this.push("MESSAGE_TICK", id, payload, { kind: "inbox", id, rev: 0 });
-    for (const line of this.asked(id, [tick]).filter(within)) this.duties.open(id, line.seq, line.id);
+    for (const line of this.asked(id, [tick]).filter(within)) this.obligations.open(id, line.seq, line.id);
   }
 
-  private tellDuties(id: string, events: readonly DutyEvent[]): void {
+  private emitObligations(id: string, events: readonly ObligationEvent[]): void {
     for (const { event, seq, activityId, payload } of events) {
       this.seq += 1;
       const about = { activity_id: activityId, seq, ...payload };
@@ -311,7 +311,7 @@ export class ModelServer {
     return next;
   }
 
-  private tell(event: string, id: string, payload: unknown, kind = "workspace"): void {
+  private emit(event: string, id: string, payload: unknown, kind = "workspace"): void {
     this.seq += 1;
     this.push(event, id, payload, { kind, id: kind === "workspace" ? id : `a${this.seq}`, rev: this.rows.get(id)?.rev ?? 0 });
   }
@@ -345,7 +345,7 @@ function timeOf(seq: number): string {
 }
 
 /** A browser's storage that ends with the test. */
-export function memoryVault(): Vault {
+export function memoryStorage(): KeyValueStorage {
   const values = new Map<string, string>();
   return {
     get: (key) => values.get(key) ?? null,

@@ -3,12 +3,12 @@
 
 import type { ChatObligation, SnapshotUnanswered } from "../wire";
 
-export type DutyVerb =
+export type ObligationVerb =
   | { verb: "decline" | "be_late" | "send_draft" | "drop_draft" | "forget"; id: string; at: number }
   | { verb: "draft"; id: string; at: number; text: string }
   | { verb: "peer_asks"; id: string };
 
-interface Duty {
+interface Obligation {
   activityId: string;
   overdue: boolean;
   draft: string | null;
@@ -17,19 +17,19 @@ interface Duty {
 }
 
 /** An event about one message: its name, the message, and the rest of its payload. */
-export interface DutyEvent {
+export interface ObligationEvent {
   event: "MESSAGE_TICK" | "MESSAGE_OVERDUE" | "MESSAGE_DRAFTED";
   seq: number;
   activityId: string;
   payload: Record<string, unknown>;
 }
 
-export class Duties {
-  private readonly all = new Map<string, Map<number, Duty>>();
+export class ObligationModel {
+  private readonly all = new Map<string, Map<number, Obligation>>();
 
   /** A message was handed over for the first time. */
   open(id: string, seq: number, activityId: string): void {
-    const own = this.all.get(id) ?? new Map<number, Duty>();
+    const own = this.all.get(id) ?? new Map<number, Obligation>();
     this.all.set(id, own);
     if (!own.has(seq)) own.set(seq, { activityId, overdue: false, draft: null, closed: null, reason: null });
   }
@@ -39,13 +39,13 @@ export class Duties {
   }
 
   /** The agent writes to its user: the newest duty to a person ends. */
-  answer(id: string, asked: readonly number[]): DutyEvent[] {
+  answer(id: string, asked: readonly number[]): ObligationEvent[] {
     const newest = this.seqs(id, (duty) => duty.closed === null).filter((seq) => asked.includes(seq)).at(-1);
     return newest === undefined ? [] : this.close(id, newest, "answered", null);
   }
 
-  do(what: Exclude<DutyVerb, { verb: "peer_asks" }>): DutyEvent[] {
-    const fits: Record<typeof what.verb, (duty: Duty) => boolean> = {
+  do(what: Exclude<ObligationVerb, { verb: "peer_asks" }>): ObligationEvent[] {
+    const fits: Record<typeof what.verb, (duty: Obligation) => boolean> = {
       decline: (duty) => duty.closed === null,
       be_late: (duty) => duty.closed === null && !duty.overdue,
       draft: (duty) => duty.closed === null,
@@ -57,7 +57,7 @@ export class Duties {
     const seq = open[what.at % Math.max(1, open.length)];
     const duty = seq === undefined ? undefined : this.all.get(what.id)?.get(seq);
     if (seq === undefined || duty === undefined) return [];
-    const drafted = (state: string): DutyEvent => ({ event: "MESSAGE_DRAFTED", seq, activityId: duty.activityId, payload: { state } });
+    const drafted = (state: string): ObligationEvent => ({ event: "MESSAGE_DRAFTED", seq, activityId: duty.activityId, payload: { state } });
     switch (what.verb) {
       case "decline":
         return this.close(what.id, seq, "declined", "not mine");
@@ -79,7 +79,7 @@ export class Duties {
   }
 
   /** As a line of the chat tells it. */
-  told(id: string, seq: number): ChatObligation | undefined {
+  obligationOf(id: string, seq: number): ChatObligation | undefined {
     const duty = this.all.get(id)?.get(seq);
     if (duty === undefined) return undefined;
     const state = duty.closed ?? (duty.overdue ? "overdue" : duty.draft !== null ? "answered_outside" : "open");
@@ -96,19 +96,19 @@ export class Duties {
     });
   }
 
-  private close(id: string, seq: number, how: "answered" | "declined", reason: string | null): DutyEvent[] {
+  private close(id: string, seq: number, how: "answered" | "declined", reason: string | null): ObligationEvent[] {
     const duty = this.all.get(id)?.get(seq);
     if (duty === undefined) return [];
     Object.assign(duty, { closed: how, reason, draft: null });
     return [tick(duty, seq, how, reason)];
   }
 
-  private seqs(id: string, fits: (duty: Duty) => boolean): number[] {
+  private seqs(id: string, fits: (duty: Obligation) => boolean): number[] {
     return [...(this.all.get(id) ?? [])].filter(([, duty]) => fits(duty)).map(([seq]) => seq).sort((one, other) => one - other);
   }
 }
 
-function tick({ activityId }: Duty, seq: number, name: string, reason: string | null = null): DutyEvent {
+function tick({ activityId }: Obligation, seq: number, name: string, reason: string | null = null): ObligationEvent {
   const payload = { tick: name, first_seq: seq, last_seq: seq, ...(reason === null ? {} : { reason }) };
   return { event: "MESSAGE_TICK", seq, activityId, payload };
 }

@@ -1,7 +1,7 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutName, nameText, problemOf } from "./files";
+import { shortFileName, cleanFileName, fileProblem } from "./files";
 
 test.each([
   ["report.pdf", "report.pdf"],
@@ -11,29 +11,29 @@ test.each([
   ["", "file"],
   ["דוח.pdf", "דוח.pdf"],
 ])("the name %j is shown as %j", (name, shown) => {
-  expect(nameText(name)).toBe(shown);
+  expect(cleanFileName(name)).toBe(shown);
 });
 
 test("whatever a name was, nothing of it turns or hides its neighbours", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 80 }), (name) => {
-      expect(nameText(name)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-      expect(nameText(name)).not.toBe("");
+      expect(cleanFileName(name)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      expect(cleanFileName(name)).not.toBe("");
     }),
   );
 });
 
 test("a long name loses its middle, and keeps what says which kind of file it is", () => {
-  expect(cutName("short.pdf")).toBe("short.pdf");
-  expect(cutName(`${"x".repeat(100)}.tar.gz`)).toBe(`${"x".repeat(24)}…xxxxx.tar.gz`);
+  expect(shortFileName("short.pdf")).toBe("short.pdf");
+  expect(shortFileName(`${"x".repeat(100)}.tar.gz`)).toBe(`${"x".repeat(24)}…xxxxx.tar.gz`);
   const families = `${"👩‍👩‍👧".repeat(60)}.png`;
-  expect(cutName(families)).toBe(`${"👩‍👩‍👧".repeat(24)}…${"👩‍👩‍👧".repeat(8)}.png`);
+  expect(shortFileName(families)).toBe(`${"👩‍👩‍👧".repeat(24)}…${"👩‍👩‍👧".repeat(8)}.png`);
 });
 
 test("what cannot be sent is told before it is sent", () => {
   const limits = { fileBytes: 1_000_000, files: 2 };
-  expect(problemOf({ size: 1_000_000 }, 1, limits)).toBeNull();
-  expect(problemOf({ size: 1_000_001 }, 0, limits)).toBe("too large: 1.0 MB of at most 1.0 MB");
-  expect(problemOf({ size: 0 }, 2, limits)).toBe("one too many: a message takes 2 files");
-  expect(problemOf({ size: 1e12 }, 99, null)).toBeNull();
+  expect(fileProblem({ size: 1_000_000 }, 1, limits)).toBeNull();
+  expect(fileProblem({ size: 1_000_001 }, 0, limits)).toBe("too large: 1.0 MB of at most 1.0 MB");
+  expect(fileProblem({ size: 0 }, 2, limits)).toBe("one too many: a message takes 2 files");
+  expect(fileProblem({ size: 1e12 }, 99, null)).toBeNull();
 });

@@ -2,10 +2,10 @@
  * else. They are shown by their numbers. */
 
 /** Control and format characters, but for ends of lines and tabs, and for the joiners that scripts and signs need. */
-const UNSEEN = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+const INVISIBLE = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-export function plainly(text: string): string {
-  return text.replace(UNSEEN, (each) => [...each].map((one) => escapeOf(one)).join(""));
+export function showInvisible(text: string): string {
+  return text.replace(INVISIBLE, (each) => [...each].map((one) => escapeOf(one)).join(""));
 }
 
 /** As JSON writes it, so that a text that holds some means the same. */

@@ -1,27 +1,27 @@
 /** One request with all that belongs to it: what is asked and why, by which way it came, and what happens either way. */
 
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useApp, useData, useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import { Button, IconButton } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { useLayer } from "../../ui/keyboard";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
-import { isAsked, type Approval, type Hop, type ListName } from "../../core/state/approvals";
-import { isSaid } from "../../core/state/model";
+import { isPending, type Approval, type PathStep, type ListName } from "../../core/state/approvals";
+import { isMessageLine } from "../../core/state/model";
 import type { Members } from "../../core/state/json";
 import { useStored } from "../../core/store/store";
 import { absolute, exact } from "../../core/text/time";
-import { preview } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
-import { useNewest } from "../../core/session/useNewestPage";
-import { Answers } from "./DecisionForm";
+import { preview } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
+import { useNewestPage } from "../../core/session/useNewestPage";
+import { DecisionForm } from "./DecisionForm";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
-import { holderWords, outcomes, partyWords, prettyDetails, sourceWords, stateOf, stepWords } from "./words";
+import { holderText, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
 
 interface Props {
   id: string;
@@ -31,7 +31,7 @@ interface Props {
   back: boolean;
 }
 
-export function Detail({ id, workspaceId, list, back }: Props) {
+export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
   const { router } = useApp();
   const approval = useData((state) => state.approvals.get(id));
   const problem = useOne(workspaceId, id, approval === undefined);
@@ -54,11 +54,11 @@ export function Detail({ id, workspaceId, list, back }: Props) {
       )}
       <Head approval={approval} />
       <Details approval={approval} />
-      <Answers approval={approval} />
-      {isAsked(approval) && (
+      <DecisionForm approval={approval} />
+      {isPending(approval) && (
         <Part title="What happens then">
           <dl className={css.facts}>
-            {outcomes(approval).map(({ when, then }) => (
+            {outcomeTexts(approval).map(({ when, then }) => (
               <div key={when}>
                 <dt>{when}</dt>
                 <dd>
@@ -79,11 +79,11 @@ export function Detail({ id, workspaceId, list, back }: Props) {
       <Part title="Why it is asked">
         <ul className={css.policy}>
           <li>
-            <bdi>{sourceWords(approval)}</bdi>
+            <bdi>{sourceText(approval)}</bdi>
           </li>
           {approval.policy.map(({ text }, at) => (
             <li key={at}>
-              <bdi>{plainly(text)}</bdi>
+              <bdi>{showInvisible(text)}</bdi>
             </li>
           ))}
         </ul>
@@ -95,16 +95,16 @@ export function Detail({ id, workspaceId, list, back }: Props) {
 
 /** Reads one that this page has not heard of; why it could not. */
 function useOne(workspaceId: string, id: string, missing: boolean): string | null {
-  const { approving, connection } = useDesk();
+  const { decisions, connection } = useSession();
   const { mode } = useStored(connection.view);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
     if (!missing || mode === "lost") return;
-    approving.readOne(workspaceId, id).then(
+    decisions.readOne(workspaceId, id).then(
       () => setProblem(null),
-      (error: unknown) => setProblem(wordsOf(error)),
+      (error: unknown) => setProblem(errorText(error)),
     );
-  }, [approving, workspaceId, id, missing, mode]);
+  }, [decisions, workspaceId, id, missing, mode]);
   return problem;
 }
 
@@ -113,7 +113,7 @@ function Head({ approval }: { approval: Approval }) {
   const name = useData((state) => state.workspaces.get(workspaceId)?.name);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
-  const open = isAsked(approval);
+  const open = isPending(approval);
   return (
     <header className={css.head}>
       <p className={css.line}>
@@ -130,14 +130,14 @@ function Head({ approval }: { approval: Approval }) {
         <Time at={createdAt} className={css.time} />
       </p>
       <h2 className={css.title} ref={heading} tabIndex={-1} dir="auto">
-        {plainly(action)}
+        {showInvisible(action)}
       </h2>
       <p className={css.standing}>
         <ApprovalMark state={stateOf(approval)} />
         {open && (
           <>
             <span className={css.fact}>
-              It is with <bdi>{holderWords(approval)}</bdi>
+              It is with <bdi>{holderText(approval)}</bdi>
             </span>
             {levelDeadline !== null && <Countdown to={levelDeadline} label="goes on in" over="goes on now" className={css.fact} />}
             <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.fact} />
@@ -146,12 +146,12 @@ function Head({ approval }: { approval: Approval }) {
       </p>
       {decided !== null && (
         <p className={css.fact}>
-          <bdi>{partyWords(decided.by)}</bdi> decided at <time dateTime={decided.at}>{exact(decided.at)}</time>
+          <bdi>{partyText(decided.by)}</bdi> decided at <time dateTime={decided.at}>{exact(decided.at)}</time>
           {decided.session !== null && <>, in session {decided.session}</>}
           {decided.edited && ", with other details than proposed"}
           {decided.note !== "" && (
             <>
-              : <bdi>{plainly(decided.note)}</bdi>
+              : <bdi>{showInvisible(decided.note)}</bdi>
             </>
           )}
         </p>
@@ -163,7 +163,7 @@ function Head({ approval }: { approval: Approval }) {
       )}
       {reason !== "" && (
         <p className={css.reason} dir="auto">
-          {plainly(reason)}
+          {showInvisible(reason)}
         </p>
       )}
       {(risk.length > 0 || cost !== null) && (
@@ -171,7 +171,7 @@ function Head({ approval }: { approval: Approval }) {
           {risk.filter((each) => each !== "cost").map((each) => (
             <li key={each} className={css.risk}>
               <Icon name="warning" size={14} />
-              <bdi>{plainly(each)}</bdi>
+              <bdi>{showInvisible(each)}</bdi>
             </li>
           ))}
           {cost !== null && <li className={css.cost}>Costs {cost.toLocaleString("en-GB")}</li>}
@@ -219,8 +219,8 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 }
 
 /** `said`: what it said, unless that is to be read above already. */
-function Step({ hop, said }: { hop: Hop; said: string }) {
-  const { who, did } = stepWords(hop);
+function Step({ hop, said }: { hop: PathStep; said: string }) {
+  const { who, did } = stepText(hop);
   return (
     <li>
       <span>
@@ -229,8 +229,8 @@ function Step({ hop, said }: { hop: Hop; said: string }) {
       <time dateTime={hop.at} title={absolute(hop.at)} className={css.time}>
         {exact(hop.at)}
       </time>
-      {hop.why !== "" && <bdi className={css.fact}>{plainly(hop.why)}</bdi>}
-      {said !== "" && <bdi className={css.said}>“{plainly(said)}”</bdi>}
+      {hop.why !== "" && <bdi className={css.fact}>{showInvisible(hop.why)}</bdi>}
+      {said !== "" && <bdi className={css.said}>“{showInvisible(said)}”</bdi>}
     </li>
   );
 }
@@ -243,9 +243,9 @@ function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
   const known = useData((state) => state.workspaces.has(workspaceId));
   const loaded = chat?.loaded ?? false;
   // There is no chat of an agent that is gone.
-  const { problem, retry } = useNewest(workspaceId, loaded || !known);
+  const { problem, retry } = useNewestPage(workspaceId, loaded || !known);
   if (!known) return null;
-  const last = (chat?.lines ?? []).filter(isSaid).slice(-LAST);
+  const last = (chat?.lines ?? []).filter(isMessageLine).slice(-LAST);
   return (
     <Part title="Last messages">
       {last.length === 0 && problem === null && <p className={css.fact}>{loaded ? "Nobody has written in its chat." : "Reading…"}</p>}

@@ -5,13 +5,13 @@ import { memo } from "react";
 import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { Time } from "../../ui/Time";
-import { isAsked, type Approval } from "../../core/state/approvals";
-import { plainly } from "../../core/text/invisible";
+import { isPending, type Approval } from "../../core/state/approvals";
+import { showInvisible } from "../../core/text/invisible";
 import css from "../delegations/DelegationItem.module.css";
 import message from "../../ui/TimelineItem.module.css";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
-import { closedWords, detailLines, holderWords, stateOf } from "./words";
+import { closedText, detailLines, holderText, stateOf } from "./texts";
 
 interface Props {
   approval: Approval;
@@ -23,8 +23,8 @@ interface Props {
 export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }: Props) {
   const { id, workspaceId, requesterName, action, details, expiresAt, decided, holder } = approval;
   const state = stateOf(approval);
-  const open = isAsked(approval);
-  const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
+  const open = isPending(approval);
+  const closed = closedText(approval, Number.NEGATIVE_INFINITY);
   return (
     <li className={message.message} data-message={id} data-approval={id} tabIndex={tabStop ? 0 : -1}>
       <span className={`${message.face} ${css.face}`}>
@@ -38,7 +38,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
           <Time at={at} className={message.time} />
         </p>
         <div className={`${message.bubble} ${css.bubble}`}>
-          <p dir="auto">{plainly(action)}</p>
+          <p dir="auto">{showInvisible(action)}</p>
           {detailLines(details, SHOWN).map((line, index) => (
             <p key={index} className={css.task} dir="auto">
               {line.slice(0, LETTERS)}
@@ -47,10 +47,10 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
           ))}
           <p className={css.state}>
             <ApprovalMark state={state} />
-            <bdi className={css.detail}>{closed ?? (state === "waiting" && holder.kind !== "workspace" ? "" : holderWords(approval))}</bdi>
+            <bdi className={css.detail}>{closed ?? (state === "waiting" && holder.kind !== "workspace" ? "" : holderText(approval))}</bdi>
             {open && <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />}
           </p>
-          {decided !== null && decided.note !== "" && <p dir="auto">“{plainly(decided.note)}”</p>}
+          {decided !== null && decided.note !== "" && <p dir="auto">“{showInvisible(decided.note)}”</p>}
         </div>
         <div className={css.deeds}>
           <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>

@@ -1,7 +1,7 @@
 /** How an approval stands as glyph and word; the colour only repeats what the shape says. */
 
-import { useDesk } from "../../core/app";
-import { STATE_WORDS, type ApprovalState } from "./words";
+import { useSession } from "../../core/app";
+import { STATE_TEXTS, type ApprovalState } from "./texts";
 import css from "./ApprovalMark.module.css";
 
 const RING = <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />;
@@ -27,8 +27,8 @@ const SHAPES: Readonly<Record<ApprovalState, React.ReactNode>> = {
 };
 
 export function ApprovalMark({ state }: { state: ApprovalState }) {
-  const { maySend } = useDesk();
-  const words = state === "waiting" && !maySend ? "Waiting for a person" : STATE_WORDS[state];
+  const { canSend } = useSession();
+  const words = state === "waiting" && !canSend ? "Waiting for a person" : STATE_TEXTS[state];
   return (
     <span className={`${css.mark} ${css[state]}`}>
       <svg className={css.glyph} viewBox="0 0 12 12" aria-hidden="true" focusable="false">

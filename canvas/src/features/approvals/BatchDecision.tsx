@@ -1,19 +1,19 @@
 /** One answer to several requests: exactly to those that were chosen. What comes while it is confirmed is not among them. */
 
 import { useId, useState } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import type { Approval } from "../../core/state/approvals";
-import { plural } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
 import css from "./Inbox.module.css";
-import { closedWords, detailLines, riskWords } from "./words";
+import { closedText, detailLines, riskText } from "./texts";
 
 type Verdict = "approve" | "deny";
 
-export function Batch({ chosen, onClear, onAnswered }: { chosen: readonly Approval[]; onClear: () => void; onAnswered: () => void }) {
+export function BatchDecision({ chosen, onClear, onAnswered }: { chosen: readonly Approval[]; onClear: () => void; onAnswered: () => void }) {
   const [asked, setAsked] = useState<{ verdict: Verdict; about: readonly Approval[] } | null>(null);
   return (
     <div className={css.batch} role="group" aria-label="Chosen requests">
@@ -50,15 +50,15 @@ interface Props {
 }
 
 function Confirm({ verdict, about, onClose, onDone }: Props) {
-  const { approving } = useDesk();
+  const { decisions } = useSession();
   const id = useId();
   const [note, setNote] = useState("");
   const approvals = useData((state) => state.approvals);
-  const left = about.filter((each) => lostWords(each, approvals.get(each.id)) === null);
+  const left = about.filter((each) => obsoleteText(each, approvals.get(each.id)) === null);
   const verb = verdict === "approve" ? "Approve" : "Deny";
   const confirm = (): void => {
     const words = `${plural(left.length, "request")}: ${verdict === "approve" ? "approved" : "denied"}. Nothing is sent if this page is closed.`;
-    approving.answer(left, { verdict, note: note.trim(), details: null }, words, Date.now());
+    decisions.decide(left, { verdict, note: note.trim(), details: null }, words, Date.now());
     onDone();
   };
   return (
@@ -66,16 +66,16 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
       <div className={css.confirm}>
         <ul className={css.confirmed}>
           {about.map((each) => {
-            const lost = lostWords(each, approvals.get(each.id));
+            const lost = obsoleteText(each, approvals.get(each.id));
             return (
               <li key={each.id}>
                 <p>
-                  <bdi className={css.name}>{each.requesterName}</bdi>: <bdi>{plainly(each.action)}</bdi>
+                  <bdi className={css.name}>{each.requesterName}</bdi>: <bdi>{showInvisible(each.action)}</bdi>
                 </p>
-                {riskWords(each) !== "" && (
+                {riskText(each) !== "" && (
                   <p className={css.careful}>
                     <Icon name="warning" size={12} />
-                    <bdi>{riskWords(each)}</bdi>
+                    <bdi>{riskText(each)}</bdi>
                   </p>
                 )}
                 {detailLines(each.details).map((line, at) => (
@@ -105,8 +105,8 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
 }
 
 /** Why one is not answered together with the others after all. */
-function lostWords(shown: Approval, now: Approval | undefined): string | null {
+function obsoleteText(shown: Approval, now: Approval | undefined): string | null {
   if (now === undefined) return "it is not open any more.";
   if (now.actionHash !== shown.actionHash) return "it was changed meanwhile.";
-  return closedWords(now, Number.NEGATIVE_INFINITY);
+  return closedText(now, Number.NEGATIVE_INFINITY);
 }

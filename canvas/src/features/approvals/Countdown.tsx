@@ -1,13 +1,13 @@
 /** How long something still lasts by the server's clock: told anew every second. */
 
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { useStored } from "../../core/store/store";
 import { seconds } from "../../core/text/time";
 import { useSeconds } from "../../ui/useSeconds";
 
 /** The server's time now, new every second while `runs`. */
 export function useServerSeconds(runs: boolean): number {
-  return useSeconds(runs) + useStored(useDesk().approving.skew);
+  return useSeconds(runs) + useStored(useSession().decisions.clockSkew);
 }
 
 export function Countdown({ to, label, over, className }: { to: string; label: string; over: string; className?: string | undefined }) {

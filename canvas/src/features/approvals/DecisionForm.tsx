@@ -1,34 +1,34 @@
 /** What a person may answer to a request. Nothing leaves the page for five seconds; then it is final. */
 
 import { useEffect, useId, useRef, useState, type FocusEvent, type FormEvent, type ReactNode } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { CodeField } from "../instructions/CodeField";
-import type { Held } from "../../core/session/undoableDecisions";
+import type { PendingDecision } from "../../core/session/undoableDecisions";
 import { Button } from "../../ui/Button";
 import { useLayer } from "../../ui/keyboard";
 import { useSeconds } from "../../ui/useSeconds";
-import { isAsked, type Approval, type Verdict } from "../../core/state/approvals";
+import { isPending, type Approval, type Verdict } from "../../core/state/approvals";
 import type { Members } from "../../core/state/json";
 import { useStored } from "../../core/store/store";
-import { plainly } from "../../core/text/invisible";
+import { showInvisible } from "../../core/text/invisible";
 import { useServerSeconds } from "./Countdown";
 import { readDetails } from "./detailsInput";
 import css from "./Inbox.module.css";
-import { closedWords, DONE, isRounded, partyWords, prettyDetails } from "./words";
+import { closedText, STATUS_TEXTS, isRounded, partyText, prettyDetails } from "./texts";
 
 /** What is being written: a reason, a question, or other details. */
 type Form = "deny" | "more_info" | "edit" | null;
 
-export function Answers({ approval }: { approval: Approval }) {
-  const { approving, maySend } = useDesk();
-  const held = useStored(approving.held).get(approval.id);
+export function DecisionForm({ approval }: { approval: Approval }) {
+  const { decisions, canSend } = useSession();
+  const held = useStored(decisions.pending).get(approval.id);
   const [form, setForm] = useState<Form>(null);
   const [read, setRead] = useState(approval.revision);
-  const closed = closedWords(approval, useServerSeconds(isAsked(approval)));
+  const closed = closedText(approval, useServerSeconds(isPending(approval)));
   const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
     setForm(null);
-    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed.`;
-    approving.answer([approval], { verdict, note, details }, words, Date.now());
+    const words = `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. Nothing is sent if this page is closed.`;
+    decisions.decide([approval], { verdict, note, details }, words, Date.now());
   };
   const group = useKeptFocus(`${held?.phase ?? ""} ${form ?? ""} ${closed !== null}`);
   const framed = (label: string, inside: ReactNode): ReactNode => (
@@ -36,13 +36,13 @@ export function Answers({ approval }: { approval: Approval }) {
       {inside}
     </div>
   );
-  if (held !== undefined) return framed("Your answer", <Given held={held} closed={closed} />);
-  if (!maySend) return <p className={css.fact}>{closed ?? "An operator of the organisation can decide this."}</p>;
+  if (held !== undefined) return framed("Your answer", <PendingNotice held={held} closed={closed} />);
+  if (!canSend) return <p className={css.fact}>{closed ?? "An operator of the organisation can decide this."}</p>;
   if (closed === null && approval.revision !== read && (form === null || form === "edit")) return framed("Answer", <Changed onRead={() => setRead(approval.revision)} />);
   if (form !== null && closed === null) {
     const common = { approval, onCancel: () => setForm(null) };
     if (form === "edit") return framed("Answer", <EditForm key={read} {...common} onDone={(details, note) => answer("approve", note, details)} />);
-    return framed("Answer", <WordsForm {...common} about={form} onDone={(note) => answer(form, note)} />);
+    return framed("Answer", <NoteForm {...common} about={form} onDone={(note) => answer(form, note)} />);
   }
   const { holder, status, forPerson } = approval;
   const off = closed !== null;
@@ -76,7 +76,7 @@ export function Answers({ approval }: { approval: Approval }) {
       )}
       {!off && holder.kind === "workspace" && (
         <p className={css.fact}>
-          <bdi>{partyWords(holder)}</bdi> is asked too: whoever answers first decides.
+          <bdi>{partyText(holder)}</bdi> is asked too: whoever answers first decides.
         </p>
       )}
       {!off && rounded && (
@@ -115,17 +115,17 @@ function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
 }
 
 /** An answer of this page that the server does not have, or did not take. */
-function Given({ held, closed }: { held: Held; closed: string | null }) {
-  const { approving } = useDesk();
+function PendingNotice({ held, closed }: { held: PendingDecision; closed: string | null }) {
+  const { decisions } = useSession();
   const { approval, answer, until, phase, problem } = held;
   const left = Math.max(0, Math.floor((until - useSeconds(phase === "held")) / 1_000));
-  const drop = (): void => approving.takeBack([approval.id]);
+  const drop = (): void => decisions.cancel([approval.id]);
   return (
     <>
       <p>
         {phase === "held" && (
           <>
-            <strong>{DONE[answer.verdict]}</strong>, and not sent yet: it goes out in {left} s.
+            <strong>{STATUS_TEXTS[answer.verdict]}</strong>, and not sent yet: it goes out in {left} s.
           </>
         )}
         {phase === "sending" && <strong>Sending…</strong>}
@@ -140,7 +140,7 @@ function Given({ held, closed }: { held: Held; closed: string | null }) {
       <div className={css.deeds}>
         {phase === "held" && <Button onClick={drop}>Take it back</Button>}
         {phase === "unsent" && (
-          <Button icon="again" onClick={() => void approving.sendAgain([approval.id])}>
+          <Button icon="again" onClick={() => void decisions.sendAgain([approval.id])}>
             Send it again
           </Button>
         )}
@@ -155,7 +155,7 @@ interface FormProps {
   onCancel: () => void;
 }
 
-function WordsForm({ about, approval, onDone, onCancel }: FormProps & { about: "deny" | "more_info"; onDone: (words: string) => void }) {
+function NoteForm({ about, approval, onDone, onCancel }: FormProps & { about: "deny" | "more_info"; onDone: (words: string) => void }) {
   const [words, setWords] = useState("");
   const id = useId();
   const asks = about === "more_info";

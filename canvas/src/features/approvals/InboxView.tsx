@@ -1,8 +1,8 @@
 /** The inbox: what agents ask leave for on one side, the one that is open on the other. */
 
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
-import type { Held, Past } from "../../core/session/undoableDecisions";
+import { useApp, useData, useSession } from "../../core/app";
+import type { PendingDecision, PastApprovals } from "../../core/session/undoableDecisions";
 import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
@@ -11,24 +11,24 @@ import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
-import { approvalLists, MOST, type Approval, type ListName } from "../../core/state/approvals";
+import { approvalLists, MAX_KEPT, type Approval, type ListName } from "../../core/state/approvals";
 import { useStored } from "../../core/store/store";
 import { clock } from "../../core/text/time";
-import { plural } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
 import { useListKeys } from "../../ui/useListKeys";
 import { ApprovalMark } from "./ApprovalMark";
-import { Batch } from "./BatchDecision";
+import { BatchDecision } from "./BatchDecision";
 import { Countdown } from "./Countdown";
-import { Detail } from "./ApprovalDetail";
+import { ApprovalDetail } from "./ApprovalDetail";
 import css from "./Inbox.module.css";
-import { useSeen } from "./useListOrder";
-import { closedWords, detailLines, fitsRow, heldWords, holderWords, riskWords, stateOf } from "./words";
+import { useSeenRows } from "./useSeenRows";
+import { closedText, detailLines, fitsRow, pendingText, holderText, riskText, stateOf } from "./texts";
 
 type InboxPlace = Extract<Place, { view: "inbox" }>;
 
 /** More of them at once nobody reads. */
-const SHOWN = 100;
+const PAGE_SIZE = 100;
 
 export function InboxView({ place }: { place: InboxPlace }) {
   const narrow = useMedia(NARROW);
@@ -45,7 +45,7 @@ export function InboxView({ place }: { place: InboxPlace }) {
     <div className={css.inbox}>
       {!(narrow && open !== null) && <List name={place.list} current={open?.id ?? null} />}
       {open !== null ? (
-        <Detail key={open.id} id={open.id} workspaceId={open.workspaceId} list={place.list} back={narrow} />
+        <ApprovalDetail key={open.id} id={open.id} workspaceId={open.workspaceId} list={place.list} back={narrow} />
       ) : (
         !narrow && (
           <Notice icon="inbox" title="No request is open">
@@ -57,7 +57,7 @@ export function InboxView({ place }: { place: InboxPlace }) {
   );
 }
 
-interface Shelf {
+interface ListTexts {
   name: ListName;
   label: string;
   none: string;
@@ -66,7 +66,7 @@ interface Shelf {
   past?: boolean;
 }
 
-const LISTS: readonly Shelf[] = [
+const LISTS: readonly ListTexts[] = [
   { name: "waiting", label: "Waiting for you", none: "Nothing waits for you", empty: "What agents need a person’s leave for appears here." },
   { name: "open", label: "Open", none: "Nothing is open", empty: "What agents ask leave for appears here, whoever is to decide." },
   { name: "decided", label: "Decided", none: "Nothing was decided yet", empty: "What was decided, by whomever, is kept here.", past: true },
@@ -74,34 +74,34 @@ const LISTS: readonly Shelf[] = [
 ];
 
 /** The words of who may only look: nothing waits for them. */
-const LOOKING: Partial<Shelf> = { label: "Waiting for a person", none: "Nothing waits for a person" };
+const VIEWER_TEXTS: Partial<ListTexts> = { label: "Waiting for a person", none: "Nothing waits for a person" };
 
-function shelvesFor(maySend: boolean): readonly Shelf[] {
-  return maySend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...LOOKING } : each));
+function listTextsFor(maySend: boolean): readonly ListTexts[] {
+  return maySend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...VIEWER_TEXTS } : each));
 }
 
 function List({ name, current }: { name: ListName; current: string | null }) {
-  const { approving, maySend } = useDesk();
+  const { decisions, canSend } = useSession();
   const lists = useData((state) => approvalLists(state.approvals));
   const all = lists[name];
-  const shelves = shelvesFor(maySend);
+  const shelves = listTextsFor(canSend);
   const shelf = shelves.find((each) => each.name === name) ?? LISTS[0]!;
   const heading = useRef<HTMLHeadingElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   const [from, setFrom] = useState(0);
-  const start = Math.min(from, Math.max(0, Math.ceil(all.length / SHOWN) - 1) * SHOWN);
-  const shown = useMemo(() => all.slice(start, start + SHOWN), [all, start]);
-  const seen = useSeen(list, shown);
+  const start = Math.min(from, Math.max(0, Math.ceil(all.length / PAGE_SIZE) - 1) * PAGE_SIZE);
+  const shown = useMemo(() => all.slice(start, start + PAGE_SIZE), [all, start]);
+  const seen = useSeenRows(list, shown);
   useListKeys(list);
-  useEffect(() => void approving.readWaiting(Date.now), [approving]);
+  useEffect(() => void decisions.readWaiting(Date.now), [decisions]);
   const past = usePast(shelf.past ?? false);
   useEffect(() => {
     if (list.current !== null) list.current.scrollTop = 0;
   }, [name, start]);
   useEffect(() => setFrom(0), [name]);
-  const held = useStored(approving.held);
-  const mayTick = (each: Approval): boolean => maySend && !held.has(each.id) && closedWords(each, Number.NEGATIVE_INFINITY) === null && fitsRow(each);
+  const held = useStored(decisions.pending);
+  const mayTick = (each: Approval): boolean => canSend && !held.has(each.id) && closedText(each, Number.NEGATIVE_INFINITY) === null && fitsRow(each);
   const chosen = useMemo(() => all.filter(({ id }) => ticked.has(id) && !held.has(id)), [all, ticked, held]);
   const tick = useCallback((ids: readonly string[], on: boolean): void => setTicked((before) => new Set(on ? [...before, ...ids] : [...before].filter((id) => !ids.includes(id)))), []);
   const tickable = shown.filter((each) => seen.has(each.id) && mayTick(each)).map(({ id }) => id);
@@ -118,7 +118,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
           </Link>
         ))}
       </nav>
-      <Unread empty={all.length === 0} />
+      <ReadProblem empty={all.length === 0} />
       <Unsettled list={name} />
       <div className={css.scroller} ref={list}>
         {all.length === 0 ? (
@@ -140,7 +140,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
         </p>
       )}
       {chosen.length > 0 && (
-        <Batch
+        <BatchDecision
           chosen={chosen}
           onClear={clear}
           onAnswered={() => {
@@ -154,18 +154,18 @@ function List({ name, current }: { name: ListName; current: string | null }) {
 }
 
 /** What has ended, as far back as it was read: its newest are read when somebody looks, and after each cut. */
-function usePast(wanted: boolean): Past {
-  const { approving, connection } = useDesk();
+function usePast(wanted: boolean): PastApprovals {
+  const { decisions, connection } = useSession();
   const { mode } = useStored(connection.view);
   useEffect(() => {
-    if (wanted && mode !== "lost") void approving.readPast(false);
-  }, [approving, wanted, mode]);
-  return useStored(approving.past);
+    if (wanted && mode !== "lost") void decisions.readPast(false);
+  }, [decisions, wanted, mode]);
+  return useStored(decisions.past);
 }
 
 interface PagerProps {
-  shelf: Shelf;
-  past: Past;
+  shelf: ListTexts;
+  past: PastApprovals;
   start: number;
   count: number;
   onFrom: (from: number) => void;
@@ -173,31 +173,31 @@ interface PagerProps {
 
 /** Goes through a long list, and back to what this page has not read yet. */
 function Pager({ shelf, past, start, count, onFrom }: PagerProps) {
-  const { approving } = useDesk();
-  const end = Math.min(count, start + SHOWN);
+  const { decisions } = useSession();
+  const end = Math.min(count, start + PAGE_SIZE);
   const isLast = end === count;
   const mayRead = shelf.past === true && isLast && !past.reachedEnd;
-  const isFull = mayRead && count >= MOST;
+  const isFull = mayRead && count >= MAX_KEPT;
   const read = async (): Promise<void> => {
-    await approving.readPast(true);
-    if (end - start === SHOWN) onFrom(end);
+    await decisions.readPast(true);
+    if (end - start === PAGE_SIZE) onFrom(end);
   };
   if (start === 0 && isLast && !mayRead) return null;
   return (
     <div className={css.pager}>
-      {count > SHOWN && (
+      {count > PAGE_SIZE && (
         <span>
           {start + 1} to {end} of {count.toLocaleString("en-GB")}
         </span>
       )}
-      {start > 0 && <Button onClick={() => onFrom(start - SHOWN)}>Back</Button>}
+      {start > 0 && <Button onClick={() => onFrom(start - PAGE_SIZE)}>Back</Button>}
       {!isLast && <Button onClick={() => onFrom(end)}>Next</Button>}
       {mayRead && !isFull && (
         <Button disabled={past.reading} onClick={() => void read()}>
           {past.reading ? "Reading…" : "Read older ones"}
         </Button>
       )}
-      {isFull && <span>This page keeps no more than {MOST.toLocaleString("en-GB")}. Older ones are in the chats.</span>}
+      {isFull && <span>This page keeps no more than {MAX_KEPT.toLocaleString("en-GB")}. Older ones are in the chats.</span>}
       {shelf.past && past.problem !== null && (
         <p role="alert" className={css.problem}>
           Older ones could not be read: {past.problem}
@@ -212,8 +212,8 @@ const LISTED = 5;
 
 /** Answers that the server did not get or did not take, wherever their requests are meanwhile. */
 function Unsettled({ list }: { list: ListName }) {
-  const { approving } = useDesk();
-  const held = useStored(approving.held);
+  const { decisions } = useSession();
+  const held = useStored(decisions.pending);
   const wrong = [...held.values()].filter(({ phase }) => phase === "unsent" || phase === "refused");
   const unsent = wrong.filter(({ phase }) => phase === "unsent").map(({ approval }) => approval.id);
   if (wrong.length === 0) return null;
@@ -223,29 +223,29 @@ function Unsettled({ list }: { list: ListName }) {
         {wrong.slice(0, LISTED).map((each) => (
           <li key={each.approval.id}>
             <Link className={css.way} to={{ view: "inbox", list, open: { id: each.approval.id, workspaceId: each.approval.workspaceId } }}>
-              <bdi>{plainly(each.approval.action)}</bdi>
+              <bdi>{showInvisible(each.approval.action)}</bdi>
             </Link>{" "}
-            <strong>{heldWords(each)}.</strong> {each.problem}
+            <strong>{pendingText(each)}.</strong> {each.problem}
           </li>
         ))}
         {wrong.length > LISTED && <li>and {plural(wrong.length - LISTED, "more", "more")}</li>}
       </ul>
       <div className={css.deeds}>
         {unsent.length > 0 && (
-          <Button icon="again" onClick={() => void approving.sendAgain(unsent)}>
+          <Button icon="again" onClick={() => void decisions.sendAgain(unsent)}>
             Send {plural(unsent.length, "answer")} again
           </Button>
         )}
-        <Button onClick={() => approving.takeBack(wrong.map(({ approval }) => approval.id))}>{unsent.length > 0 ? "Discard them" : "Put away"}</Button>
+        <Button onClick={() => decisions.cancel(wrong.map(({ approval }) => approval.id))}>{unsent.length > 0 ? "Discard them" : "Put away"}</Button>
       </div>
     </section>
   );
 }
 
 /** Says that the list could not be read: what is shown then is what was known before. */
-function Unread({ empty }: { empty: boolean }) {
-  const { approving } = useDesk();
-  const { readAt, problem } = useStored(approving.list);
+function ReadProblem({ empty }: { empty: boolean }) {
+  const { decisions } = useSession();
+  const { readAt, problem } = useStored(decisions.status);
   if (problem === null) return null;
   return (
     <div role="alert" className={css.unread}>
@@ -253,7 +253,7 @@ function Unread({ empty }: { empty: boolean }) {
         <strong>The list could not be read.</strong> {problem}{" "}
         {empty ? "There may be requests that are not shown." : readAt === null ? "It is as this page has heard of it." : `It is as of ${clock(readAt)}, and what came since.`}
       </p>
-      <Button icon="again" onClick={() => void approving.readWaiting(Date.now)}>
+      <Button icon="again" onClick={() => void decisions.readWaiting(Date.now)}>
         Try again
       </Button>
     </div>
@@ -261,13 +261,13 @@ function Unread({ empty }: { empty: boolean }) {
 }
 
 /** Never said of a list that could not be read. */
-function Empty({ shelf, past }: { shelf: Shelf; past: Past }) {
-  const { approving } = useDesk();
-  const { readAt, problem } = useStored(approving.list);
+function Empty({ shelf, past }: { shelf: ListTexts; past: PastApprovals }) {
+  const { decisions } = useSession();
+  const { readAt, problem } = useStored(decisions.status);
   if (problem !== null) return null;
   if (shelf.past && past.problem !== null) {
     return (
-      <Notice icon="warning" title="They could not be read" actions={<Button onClick={() => void approving.readPast(false)}>Try again</Button>}>
+      <Notice icon="warning" title="They could not be read" actions={<Button onClick={() => void decisions.readPast(false)}>Try again</Button>}>
         {past.problem}
       </Notice>
     );
@@ -285,7 +285,7 @@ interface RowProps {
   list: ListName;
   current: boolean;
   /** An answer of this page to it. */
-  held: Held | undefined;
+  held: PendingDecision | undefined;
   /** Null: it cannot be answered from the list. */
   ticked: boolean | null;
   onTick: (ids: readonly string[], on: boolean) => void;
@@ -296,8 +296,8 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
   const { id, workspaceId, requesterName, action, reason, details, createdAt, expiresAt } = approval;
   const fits = fitsRow(approval);
   const lines = fits ? detailLines(details) : [];
-  const risks = riskWords(approval);
-  const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
+  const risks = riskText(approval);
+  const closed = closedText(approval, Number.NEGATIVE_INFINITY);
   return (
     <li className={css.row} data-approval={id}>
       {ticked === null && list !== "decided" && <span className={css.tick} />}
@@ -305,7 +305,7 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
         <label className={css.tick}>
           <input type="checkbox" checked={ticked} onChange={(event) => onTick([id], event.target.checked)} />
           <span className="visually-hidden">
-            Choose “{plainly(action)}” of {requesterName}
+            Choose “{showInvisible(action)}” of {requesterName}
           </span>
         </label>
       )}
@@ -316,8 +316,8 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
           <bdi className={css.name}>{requesterName}</bdi>
           <Time at={createdAt} short className={css.time} />
         </span>
-        <bdi className={css.action}>{plainly(action)}</bdi>
-        {fits && reason !== "" && <bdi className={css.fact}>{plainly(reason)}</bdi>}
+        <bdi className={css.action}>{showInvisible(action)}</bdi>
+        {fits && reason !== "" && <bdi className={css.fact}>{showInvisible(reason)}</bdi>}
         {risks !== "" && (
           <span className={css.careful}>
             <Icon name="warning" size={12} />
@@ -335,11 +335,11 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
         )}
         <span className={css.standing}>
           <ApprovalMark state={stateOf(approval)} />
-          {held !== undefined && <strong className={css.fact}>{heldWords(held)}</strong>}
+          {held !== undefined && <strong className={css.fact}>{pendingText(held)}</strong>}
           {closed !== null && <bdi className={css.fact}>{closed}</bdi>}
           {closed === null && (
             <>
-              <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderWords(approval)}</bdi>
+              <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderText(approval)}</bdi>
               <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />
             </>
           )}

@@ -1,12 +1,12 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { plainly } from "../../core/text/invisible";
+import { showInvisible } from "../../core/text/invisible";
 import { readDetails } from "./detailsInput";
-import { fitsRow, prettyDetails } from "./words";
+import { fitsRow, prettyDetails } from "./texts";
 
 const PROPOSED = { to: "production", count: 3, dry: false, who: ["a"], more: { deep: true }, none: null };
 const words = (change: object): string => JSON.stringify({ ...PROPOSED, ...change }, null, 2);
-const told = (text: string): unknown => readDetails(text, PROPOSED).marks.map(({ line, words: said, mild }) => [line, said, mild]);
+const told = (text: string): unknown => readDetails(text, PROPOSED).marks.map(({ line, text: said, warning }) => [line, said, warning]);
 
 test("details that keep their kinds are taken", () => {
   const change = { to: "staging", count: 1.5, dry: true, who: [], more: {}, none: "now one" };
@@ -23,7 +23,7 @@ test("what is new or left out is told and may be", () => {
   const { to: _to, ...rest } = PROPOSED;
   const edited = readDetails(JSON.stringify({ ...rest, force: true }, null, 2), PROPOSED);
   expect(edited.details).toEqual({ ...rest, force: true });
-  expect(edited.marks.map(({ words: said, mild }) => [said.slice(0, 20), mild])).toEqual([["“force” was not aske", true], ["“to” is left out.", true]]);
+  expect(edited.marks.map(({ text: said, warning }) => [said.slice(0, 20), warning])).toEqual([["“force” was not aske", true], ["“to” is left out.", true]]);
 });
 
 test("what is no JSON, and what is no object, is told where it is", () => {
@@ -34,8 +34,8 @@ test("what is no JSON, and what is no object, is told where it is", () => {
 
 test("what is not seen, or turns its neighbours around, is shown by its number and means the same", () => {
   const details = { to: "a\u202eb\u200b\u{e0041}", name: "می\u200cخواهم 👩\u200d🔧\n" };
-  expect(plainly(details.to)).toBe("a\\u202eb\\u200b\\udb40\\udc41");
-  expect(plainly(details.name)).toBe(details.name);
+  expect(showInvisible(details.to)).toBe("a\\u202eb\\u200b\\udb40\\udc41");
+  expect(showInvisible(details.name)).toBe(details.name);
   expect(prettyDetails(details)).toContain("a\\u202eb");
   expect(JSON.parse(prettyDetails(details))).toEqual(details);
 });

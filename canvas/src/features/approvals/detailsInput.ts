@@ -1,12 +1,12 @@
 /** Details that a person has changed before approving: whether they can be, and what is wrong at which line. Pure. */
 
-import type { Mark } from "../instructions/model";
+import type { Finding } from "../instructions/model";
 import { members, type Members } from "../../core/state/json";
 
 interface Edited {
   /** Null as long as something is wrong. */
   details: Members | null;
-  marks: readonly Mark[];
+  marks: readonly Finding[];
 }
 
 /** What was proposed is the measure: what it has keeps its kind; what is new or left out is told. */
@@ -19,11 +19,11 @@ export function readDetails(words: string, proposed: Members): Edited {
   }
   const details = members(value);
   if (details === null) return { details: null, marks: [mark(1, "The details are an object: { … }.")] };
-  const marks = [...wrongKinds(words, details, proposed), ...strangers(words, details, proposed), ...leftOut(details, proposed)];
-  return { details: marks.every(({ mild }) => mild) ? details : null, marks };
+  const marks = [...wrongKinds(words, details, proposed), ...addedMembers(words, details, proposed), ...leftOut(details, proposed)];
+  return { details: marks.every(({ warning }) => warning) ? details : null, marks };
 }
 
-function wrongKinds(words: string, details: Members, proposed: Members): Mark[] {
+function wrongKinds(words: string, details: Members, proposed: Members): Finding[] {
   return Object.entries(details).flatMap(([name, value]) => {
     const [kind, before] = [kindOf(value), kindOf(proposed[name])];
     if (!Object.hasOwn(proposed, name) || kind === before || before === "nothing" || kind === "nothing") return [];
@@ -31,18 +31,18 @@ function wrongKinds(words: string, details: Members, proposed: Members): Mark[] 
   });
 }
 
-function strangers(words: string, details: Members, proposed: Members): Mark[] {
+function addedMembers(words: string, details: Members, proposed: Members): Finding[] {
   const added = Object.keys(details).filter((name) => !Object.hasOwn(proposed, name));
   return added.map((name) => mark(lineOf(words, name), `“${name}” was not asked for: its agent may not know what to do with it.`, true));
 }
 
-function leftOut(details: Members, proposed: Members): Mark[] {
+function leftOut(details: Members, proposed: Members): Finding[] {
   const gone = Object.keys(proposed).filter((name) => !Object.hasOwn(details, name));
   return gone.map((name) => mark(null, `“${name}” is left out.`, true));
 }
 
-function mark(line: number | null, words: string, mild = false): Mark {
-  return { where: null, line, words, mild };
+function mark(line: number | null, words: string, mild = false): Finding {
+  return { where: null, line, text: words, warning: mild };
 }
 
 function kindOf(value: unknown): string {

@@ -1,17 +1,17 @@
 /** What needs a person, oldest first, at the bottom of every view. */
 
 import { useState } from "react";
-import { useDesk, useSettings } from "../../core/app";
+import { useSession, useSettings } from "../../core/app";
 import { Dialog } from "../../ui/Dialog";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { useNow } from "../../ui/useNow";
-import { Glyph } from "../../ui/AgentStatusMark";
+import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import type { Concern } from "./concerns";
-import { calmWords } from "../../core/state/problems";
+import { allClearText } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
 import { duration } from "../../core/text/time";
-import { countText, plural } from "../../core/text/words";
+import { countText, plural } from "../../core/text/strings";
 import css from "./AttentionBar.module.css";
 import { keyOf, type Attention } from "./useAttention";
 
@@ -20,8 +20,8 @@ const SHOWN = 3;
 /** The list shows so many; in a large organisation all of them would be too many to read and to draw. */
 const LISTED = 100;
 
-export function Strip({ attention }: { attention: Attention }) {
-  return attention.all.length === 0 ? <Calm /> : <Concerns attention={attention} />;
+export function AttentionBar({ attention }: { attention: Attention }) {
+  return attention.all.length === 0 ? <AllClear /> : <Concerns attention={attention} />;
 }
 
 /** Gone when nothing needs anybody, and with it that its list was open: what comes later takes nobody's focus. */
@@ -64,18 +64,18 @@ function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
 }
 
 /** Never calls well what could not be read. */
-function Calm() {
-  const { stuck } = useDesk();
-  const list = useStored(stuck.list);
+function AllClear() {
+  const { problemLists } = useSession();
+  const list = useStored(problemLists.status);
   const isWrong = list.problem !== null;
   const isWell = !isWrong && list.readAt !== null;
   return (
     <section className={css.strip} aria-label="Needs you">
       <p className={css.calm} data-well={isWell || undefined}>
-        <Icon name={isWrong ? "warning" : isWell ? "check" : "clock"} size={14} /> {calmWords(list)}
+        <Icon name={isWrong ? "warning" : isWell ? "check" : "clock"} size={14} /> {allClearText(list)}
       </p>
       {isWrong && (
-        <Button icon="again" onClick={() => void stuck.read()}>
+        <Button icon="again" onClick={() => void problemLists.read()}>
           Try again
         </Button>
       )}
@@ -89,15 +89,15 @@ function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => 
     <button type="button" className={css.concern} onClick={onClick}>
       <ConcernMark kind={concern.kind} />
       <span className={css.name}>{concern.name}</span>
-      <span className={css.what}>{wordsFor(concern, now)}</span>
+      <span className={css.what}>{concernText(concern, now)}</span>
     </button>
   );
 }
 
 function ConcernMark({ kind }: { kind: Concern["kind"] }) {
-  if (kind === "failed" || kind === "degraded") return <Glyph standing={kind} />;
-  if (kind === "silent") return <Glyph standing="offline" />;
-  if (kind === "approval") return <Glyph standing="waiting" />;
+  if (kind === "failed" || kind === "degraded") return <AgentStatusGlyph standing={kind} />;
+  if (kind === "silent") return <AgentStatusGlyph standing="offline" />;
+  if (kind === "approval") return <AgentStatusGlyph standing="waiting" />;
   const icon = kind === "unread" ? "chats" : "warning";
   return (
     <span className={kind === "unread" ? css.mail : css.stuck}>
@@ -106,7 +106,7 @@ function ConcernMark({ kind }: { kind: Concern["kind"] }) {
   );
 }
 
-function wordsFor({ kind, since, unread }: Concern, now: number): string {
+function concernText({ kind, since, unread }: Concern, now: number): string {
   const what = {
     approval: "Waiting for you",
     failed: "Failed",

@@ -1,33 +1,33 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import type { Leave } from "../../core/state/approvals";
+import type { PendingApproval } from "../../core/state/approvals";
 import { concerns, unreadTotal } from "./concerns";
-import { EMPTY_CHAT, seatOf, type Chat, type Workspace } from "../../core/state/model";
+import { EMPTY_CHAT, orgNodeOf, type Chat, type Workspace } from "../../core/state/model";
 import { teamsOf } from "../../core/state/teams";
 import { buildTree } from "../../core/state/tree";
-import { countStandings, PRECEDENCE, shownStanding, standingOf, taskOf, WORDS, type Standing } from "../../core/state/agentStatus";
+import { countStatuses, PRECEDENCE, shownStatus, statusOf, taskOf, STATUS_TEXTS, type AgentStatus } from "../../core/state/agentStatus";
 import { workspaceRow } from "../../core/testing/modelServer";
 
 const STATUSES = ["provisioning", "online", "offline", "degraded", "paused", "hibernated", "awaiting_agent", "failed", "removed", "of tomorrow"];
 
 function agent(id: string, part: Partial<Workspace> = {}): Workspace {
-  return { ...workspaceRow(id, part), said_at: null };
+  return { ...workspaceRow(id, part), reported_at: null };
 }
 
 test("every status and load has a standing, and every standing a word", () => {
   for (const status of STATUSES) {
     for (const active_tasks of [0, 2]) {
       for (const current_task of [null, "writing"]) {
-        const standing = standingOf({ status, active_tasks, current_task });
+        const standing = statusOf({ status, active_tasks, current_task });
         expect(PRECEDENCE).toContain(standing);
-        expect(WORDS[standing]).toBeTruthy();
+        expect(STATUS_TEXTS[standing]).toBeTruthy();
       }
     }
   }
 });
 
 test("a team of any two is told by the one that is earlier in the table, and counts both", () => {
-  const status: Record<Standing, Partial<Workspace>> = {
+  const status: Record<AgentStatus, Partial<Workspace>> = {
     failed: { status: "failed" },
     waiting: { status: "online", active_tasks: 1 },
     asking: { status: "online", active_tasks: 1 },
@@ -43,8 +43,8 @@ test("a team of any two is told by the one that is earlier in the table, and cou
   PRECEDENCE.forEach((one, at) => {
     PRECEDENCE.forEach((other, beside) => {
       const both = [agent("lead", status[one]), agent("member", { ...status[other], parent_id: "lead" })];
-      const tree = buildTree(new Map(both.map((each) => [each.id, seatOf(each)])));
-      const leaves = new Map<string, Leave>();
+      const tree = buildTree(new Map(both.map((each) => [each.id, orgNodeOf(each)])));
+      const leaves = new Map<string, PendingApproval>();
       for (const [id, each] of [["lead", one], ["member", other]] as const) if (each === "waiting" || each === "asking") leaves.set(id, each);
       const team = teamsOf(tree, new Map(both.map((each) => [each.id, each])), leaves).get("lead");
       expect(team?.worst).toBe(PRECEDENCE[Math.min(at, beside)]);
@@ -55,25 +55,25 @@ test("a team of any two is told by the one that is earlier in the table, and cou
 });
 
 test("an agent that is there and has work is working; one that is gone does nothing", () => {
-  expect(standingOf({ status: "online", active_tasks: 1, current_task: null })).toBe("working");
-  expect(standingOf({ status: "online", active_tasks: 0, current_task: "thinking" })).toBe("working");
-  expect(standingOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBe("offline");
+  expect(statusOf({ status: "online", active_tasks: 1, current_task: null })).toBe("working");
+  expect(statusOf({ status: "online", active_tasks: 0, current_task: "thinking" })).toBe("working");
+  expect(statusOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBe("offline");
   expect(taskOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBeNull();
 });
 
 test("who waits for leave does not work, whatever it said last; only what is worse is told before it", () => {
   const busy = { status: "online", active_tasks: 1, current_task: "deploying" };
-  expect(shownStanding(busy, "waiting")).toBe("waiting");
-  expect(shownStanding(busy, "asking")).toBe("asking");
-  expect(shownStanding({ ...busy, status: "failed" }, "waiting")).toBe("failed");
-  expect(shownStanding({ ...busy, status: "degraded" }, "waiting")).toBe("waiting");
-  expect(shownStanding({ ...busy, status: "degraded" }, "asking")).toBe("degraded");
-  expect(shownStanding({ ...busy, status: "offline" }, "asking")).toBe("asking");
-  expect(shownStanding(busy, undefined)).toBe("working");
+  expect(shownStatus(busy, "waiting")).toBe("waiting");
+  expect(shownStatus(busy, "asking")).toBe("asking");
+  expect(shownStatus({ ...busy, status: "failed" }, "waiting")).toBe("failed");
+  expect(shownStatus({ ...busy, status: "degraded" }, "waiting")).toBe("waiting");
+  expect(shownStatus({ ...busy, status: "degraded" }, "asking")).toBe("degraded");
+  expect(shownStatus({ ...busy, status: "offline" }, "asking")).toBe("asking");
+  expect(shownStatus(busy, undefined)).toBe("working");
 });
 
 test("counts come in the order of urgency", () => {
-  expect([...countStandings(["online", "failed", "online"])]).toEqual([
+  expect([...countStatuses(["online", "failed", "online"])]).toEqual([
     ["failed", 1],
     ["online", 2],
   ]);

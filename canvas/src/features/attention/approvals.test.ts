@@ -3,15 +3,15 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EventFrame, Snapshot } from "../../core/wire";
 import { applyAll } from "../../core/state/apply";
-import { approvalLists, approvalOf, approvalsIn, isAsked, leavesOf, placedAmong, withApprovals, type Approval, type Approvals } from "../../core/state/approvals";
-import { approvalRow, LIVES, type Row } from "../../core/testing/approvalRows";
+import { approvalLists, approvalOf, approvalsByWorkspace, isPending, pendingByWorkspace, placedWithin, withApprovals, type Approval, type Approvals } from "../../core/state/approvals";
+import { approvalRow, APPROVAL_HISTORIES, type Row } from "../../core/testing/approvalRows";
 import { concerns } from "./concerns";
 import type { State } from "../../core/state/model";
 import { applySnapshot } from "../../core/state/snapshot";
 import { ModelServer } from "../../core/testing/modelServer";
 
 const EMPTY: State = applySnapshot(null, new ModelServer().snapshot());
-const life = fc.constantFrom(...LIVES);
+const life = fc.constantFrom(...APPROVAL_HISTORIES);
 
 function frames(rows: readonly Row[], from = 0): EventFrame[] {
   return rows.map((row, at) => ({
@@ -103,7 +103,7 @@ test("who asks for leave waits for a person before it waits for an agent; who ha
     approvalRow("p4", { workspace_id: "c", for_person: true, status: "info_requested" }),
     approvalRow("p5", { workspace_id: "d", for_person: true, status: "approved" }),
   ].map((row) => told({ event: "", item: row })));
-  expect([...leavesOf(all)]).toEqual([["a", "waiting"], ["b", "asking"]]);
+  expect([...pendingByWorkspace(all)]).toEqual([["a", "waiting"], ["b", "asking"]]);
 });
 
 test("it stands in the chat of who asks, and of each workspace from when it was asked", () => {
@@ -116,18 +116,18 @@ test("it stands in the chat of who asks, and of each workspace from when it was 
     { at: at(2), what: "asked", by, holder: { kind: "workspace", id: "c", name: "C" }, why: "", note: "" },
   ];
   const all = withApprovals(new Map(), [told({ event: "", item: approvalRow("p", { path, created_at: at(0) }) })]);
-  const places = approvalsIn(all);
+  const places = approvalsByWorkspace(all);
   expect(["a", "b", "c", "d"].map((id) => places.get(id)?.map((each) => each.at))).toEqual([[at(0)], [at(0)], [at(2)], undefined]);
   expect(all.get("p")?.path[2]?.by.name).toBe("B");
   const lines = [{ at: at(1) }, { at: at(3) }];
   const placed = places.get("a") ?? [];
-  expect(placedAmong(placed, lines, { atBegin: false, atEnd: true })).toEqual([]);
-  expect(placedAmong(placed, lines, { atBegin: true, atEnd: true })).toEqual(placed);
+  expect(placedWithin(placed, lines, { atBegin: false, atEnd: true })).toEqual([]);
+  expect(placedWithin(placed, lines, { atBegin: true, atEnd: true })).toEqual(placed);
 });
 
 test("thousands of ended ones are not kept, open ones are", () => {
   const many = Array.from({ length: 2_200 }, (_, at) => told({ event: "", item: approvalRow(`p${at}`, { status: at === 0 ? "pending" : "denied" }) }));
   const all = withApprovals(new Map(), many);
   expect(all.size).toBe(2_000);
-  expect([...all.values()].filter(isAsked)).toHaveLength(1);
+  expect([...all.values()].filter(isPending)).toHaveLength(1);
 });

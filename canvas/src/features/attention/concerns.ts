@@ -1,10 +1,10 @@
 /** What needs a person: failed, degraded and silent agents, what is stuck, and what was not read. Oldest first. */
 
 import { approvalLists } from "../../core/state/approvals";
-import { isSilent, standingOf } from "../../core/state/agentStatus";
+import { isSilent, statusOf } from "../../core/state/agentStatus";
 import type { Chat, State, Workspace } from "../../core/state/model";
-import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage, type Untaken } from "../../core/state/problems";
-import { NO_WORK_PROBLEMS, type WorkProblems } from "../../core/state/delegationLists";
+import { NO_PROBLEMS, type MessageChain, type DeadLetter, type Problems, type UnansweredMessage, type UnclaimedMessages } from "../../core/state/problems";
+import { NO_DELEGATION_PROBLEMS, type DelegationProblems } from "../../core/state/delegationLists";
 
 export interface Concern {
   /** Of a stopped chain: the message that began it. */
@@ -22,27 +22,27 @@ export interface Concern {
 export function concerns(
   state: Pick<State, "workspaces" | "chats" | "approvals">,
   stuck: Problems = NO_PROBLEMS,
-  work: WorkProblems = NO_WORK_PROBLEMS,
+  work: DelegationProblems = NO_DELEGATION_PROBLEMS,
 ): Concern[] {
   const found: Concern[] = [
-    ...asking(state.approvals),
-    ...unanswered(stuck.unanswered),
-    ...untaken(stuck.untaken),
-    ...undelivered(stuck.deadLetters),
-    ...stopped(state.workspaces, stuck.chains),
-    ...workOf(state.workspaces, work),
+    ...approvalConcerns(state.approvals),
+    ...unansweredConcerns(stuck.unanswered),
+    ...unclaimedConcerns(stuck.unclaimed),
+    ...deadLetterConcerns(stuck.deadLetters),
+    ...chainConcerns(state.workspaces, stuck.chains),
+    ...delegationConcerns(state.workspaces, work),
   ];
   for (const workspace of state.workspaces.values()) {
-    const trouble = troubleOf(workspace);
+    const trouble = statusConcern(workspace);
     if (trouble !== null) found.push(trouble);
-    const unread = unreadOf(workspace, state.chats.get(workspace.id));
+    const unread = unreadConcern(workspace, state.chats.get(workspace.id));
     if (unread !== null) found.push(unread);
   }
   return found.sort(byAge);
 }
 
 /** One for each thing that a person is to decide. */
-function asking(approvals: State["approvals"]): Concern[] {
+function approvalConcerns(approvals: State["approvals"]): Concern[] {
   return approvalLists(approvals).waiting.map(({ id, workspaceId, requesterName, createdAt, path }) => {
     const since = path.findLast(({ what }) => what === "asked" || what === "answered")?.at ?? createdAt;
     return { workspaceId, name: requesterName, kind: "approval", since, unread: 1, approvalId: id };
@@ -50,28 +50,28 @@ function asking(approvals: State["approvals"]): Concern[] {
 }
 
 /** One for each agent that owes answers. */
-function unanswered(messages: readonly UnansweredMessage[]): Concern[] {
-  return oneAnAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
+function unansweredConcerns(messages: readonly UnansweredMessage[]): Concern[] {
+  return onePerAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
 }
 
 /** One for each agent whose mail waits, whether it was ever heard or not. */
-function untaken(seats: readonly Untaken[]): Concern[] {
-  return seats.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
+function unclaimedConcerns(nodes: readonly UnclaimedMessages[]): Concern[] {
+  return nodes.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
 }
 
 /** One for each agent that did not get its mail. */
-function undelivered(letters: readonly DeadLetter[]): Concern[] {
-  return oneAnAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
+function deadLetterConcerns(letters: readonly DeadLetter[]): Concern[] {
+  return onePerAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
 }
 
 /** One for each agent whose work failed, does not go on, or was stopped. */
-function workOf(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: WorkProblems): Concern[] {
+function delegationConcerns(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: DelegationProblems): Concern[] {
   const works = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
   const about = [...works, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];
-  return oneAnAgent("work", about.map((each) => ({ ...each, workspaceName: workspaces.get(each.workspaceId)?.name ?? "An agent" })));
+  return onePerAgent("work", about.map((each) => ({ ...each, workspaceName: workspaces.get(each.workspaceId)?.name ?? "An agent" })));
 }
 
-function oneAnAgent(kind: Concern["kind"], about: readonly { workspaceId: string; workspaceName: string; at: string }[]): Concern[] {
+function onePerAgent(kind: Concern["kind"], about: readonly { workspaceId: string; workspaceName: string; at: string }[]): Concern[] {
   const found = new Map<string, Concern>();
   for (const { workspaceId, workspaceName, at } of about) {
     const known = found.get(workspaceId);
@@ -81,7 +81,7 @@ function oneAnAgent(kind: Concern["kind"], about: readonly { workspaceId: string
   return [...found.values()];
 }
 
-function stopped(workspaces: ReadonlyMap<string, Workspace>, chains: readonly Chain[]): Concern[] {
+function chainConcerns(workspaces: ReadonlyMap<string, Workspace>, chains: readonly MessageChain[]): Concern[] {
   return chains.map(({ rootId, workspaceId, frozenAt, messages }) => ({
     workspaceId: rootId,
     name: workspaces.get(workspaceId ?? "")?.name ?? "A chain",
@@ -96,9 +96,9 @@ function byAge(one: Concern, other: Concern): number {
   return one.workspaceId < other.workspaceId ? -1 : one.workspaceId > other.workspaceId ? 1 : 0;
 }
 
-function troubleOf(workspace: Workspace): Concern | null {
+function statusConcern(workspace: Workspace): Concern | null {
   const about = { workspaceId: workspace.id, name: workspace.name, unread: 0 };
-  const standing = standingOf(workspace);
+  const standing = statusOf(workspace);
   if (standing === "failed" || standing === "degraded") {
     return { ...about, kind: standing, since: workspace.updated_at };
   }
@@ -106,7 +106,7 @@ function troubleOf(workspace: Workspace): Concern | null {
   return { ...about, kind: "silent", since: workspace.last_heard_at };
 }
 
-function unreadOf(workspace: Workspace, chat: Chat | undefined): Concern | null {
+function unreadConcern(workspace: Workspace, chat: Chat | undefined): Concern | null {
   if (!chat || chat.unread === 0 || chat.last === null) return null;
   const oldest = chat.lines.find((line) => line.author === "agent" && line.seq > chat.readSeq);
   return {

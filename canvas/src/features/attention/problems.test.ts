@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { concerns } from "./concerns";
 import type { EventFrame } from "../../core/wire";
 import {
-  chainOf, chainWords, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, reasonWords, unansweredOf, untakenOf, untakenWords,
-  type DeadLetter, type UnansweredMessage, type Untaken,
+  chainOf, chainText, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, reasonText, unansweredOf, unclaimedOf, unclaimedText,
+  type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
 } from "../../core/state/problems";
 
 const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
@@ -16,7 +16,7 @@ test("rows of another shape are left out, and never thrown over", () => {
       expect(deadLetterOf(row)).toBeNull();
       expect(chainOf(row)).toBeNull();
       expect(unansweredOf(row)).toBeNull();
-      expect(untakenOf(row)).toBeNull();
+      expect(unclaimedOf(row)).toBeNull();
     }),
   );
   expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
@@ -36,9 +36,9 @@ test("one concern an agent tells how many of its messages were given up, and sin
 
 test("a stopped chain says which limit it met", () => {
   const chain = (reason: string) => chainOf({ root_id: "r", workspace_id: "w", reason, hops: 24, messages: 1000, frozen_at: "2026-03-01T10:00:00Z" });
-  const words = ["hops", "messages", "pingpong", "something new"].map((reason) => chainWords(chain(reason) as never));
+  const words = ["hops", "messages", "pingpong", "something new"].map((reason) => chainText(chain(reason) as never));
   expect(words).toEqual(["It was passed on 24 times", "It has come to 1,000 messages", "Two agents only thank each other", "something new"]);
-  expect(reasonWords("something new")).toBe("something new");
+  expect(reasonText("something new")).toBe("something new");
 });
 
 const OWED = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", seq: 7, source_id: null, summary: "hi", handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z" };
@@ -69,21 +69,21 @@ test("one concern an agent tells how many answers it owes, and since when", () =
 });
 
 const WAITING = { workspace_id: "w1", workspace_name: "Ops", status: "paused", waiting: 3, more: false, since: "2026-03-01T09:00:00Z" };
-const waiting = untakenOf(WAITING) as Untaken;
+const waiting = unclaimedOf(WAITING) as UnclaimedMessages;
 
 test("mail that nobody takes is one concern an agent, and counts as one problem", () => {
-  const stuck = { ...NO_PROBLEMS, untaken: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
+  const stuck = { ...NO_PROBLEMS, unclaimed: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
   const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
   expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
     ["w2", "untaken", 3, "08"],
     ["w1", "untaken", 3, "09"],
   ]);
   expect(countProblems(stuck)).toBe(2);
-  expect(untakenOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });
+  expect(unclaimedOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });
 });
 
 test("mail that is taken asks for the lists again only if somebody waited for that", () => {
-  const stuck = { ...NO_PROBLEMS, untaken: [waiting] };
+  const stuck = { ...NO_PROBLEMS, unclaimed: [waiting] };
   const asks = (tick: string, workspace = "w1"): boolean => changesProblems(frame("MESSAGE_TICK", { tick, first_seq: 1, last_seq: 1 }, workspace), stuck);
   expect([asks("handed_over"), asks("acked")]).toEqual([true, true]);
   expect([asks("handed_over", "w2"), asks("wake_asked"), asks("answered")]).toEqual([false, false, false]);
@@ -91,7 +91,7 @@ test("mail that is taken asks for the lists again only if somebody waited for th
 
 test("how an agent stands says what to do so that its mail is taken", () => {
   const words = (status: string, last_heard_at: string | null = "2026-03-01T09:00:00Z"): string =>
-    untakenWords({ status, active_tasks: 0, current_task: null, last_heard_at });
+    unclaimedText({ status, active_tasks: 0, current_task: null, last_heard_at });
   expect(words("paused")).toContain("is paused");
   expect(words("hibernated")).toContain("hibernates");
   expect(words("failed")).toContain("has failed");

@@ -1,17 +1,17 @@
 /** What needs a person, and the way from one to the next. */
 
 import { useMemo, useRef } from "react";
-import { useApp, useCalmData, useDesk } from "../../core/app";
+import { useApp, useThrottledData, useSession } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import type { Place } from "../../core/router";
 import type { Approvals } from "../../core/state/approvals";
 import { concerns, type Concern } from "./concerns";
-import { calmWords } from "../../core/state/problems";
+import { allClearText } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
-import { useWorkProblems } from "../delegations/useDelegationProblems";
+import { useDelegationProblems } from "../delegations/useDelegationProblems";
 
 /** Who may only look decides nothing. */
-const NOBODY: Approvals = new Map();
+const NO_APPROVALS: Approvals = new Map();
 
 const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "untaken", "undelivered", "work", "stopped"]);
 
@@ -24,13 +24,13 @@ export interface Attention {
 
 export function useAttention(): Attention {
   const { router } = useApp();
-  const workspaces = useCalmData((state) => state.workspaces);
-  const chats = useCalmData((state) => state.chats);
-  const approvals = useCalmData((state) => state.approvals);
-  const { stuck: lists, maySend } = useDesk();
-  const stuck = useStored(lists.all);
-  const work = useWorkProblems();
-  const all = useMemo(() => concerns({ workspaces, chats, approvals: maySend ? approvals : NOBODY }, stuck, work), [workspaces, chats, approvals, maySend, stuck, work]);
+  const workspaces = useThrottledData((state) => state.workspaces);
+  const chats = useThrottledData((state) => state.chats);
+  const approvals = useThrottledData((state) => state.approvals);
+  const { problemLists: lists, canSend } = useSession();
+  const stuck = useStored(lists.problems);
+  const work = useDelegationProblems();
+  const all = useMemo(() => concerns({ workspaces, chats, approvals: canSend ? approvals : NO_APPROVALS }, stuck, work), [workspaces, chats, approvals, canSend, stuck, work]);
   const lastShown = useRef<string | null>(null);
   const go = (concern: Concern): void => {
     lastShown.current = keyOf(concern);
@@ -41,7 +41,7 @@ export function useAttention(): Attention {
     const at = from.findIndex((each) => keyOf(each) === lastShown.current);
     const next = from[(at + 1) % from.length];
     if (next) go(next);
-    else announce(calmWords(lists.list.get()));
+    else announce(allClearText(lists.status.get()));
   };
   return { all, go, next: () => walk(all), nextUnread: () => walk(all.filter((each) => each.kind === "unread")) };
 }

@@ -1,20 +1,20 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { NoAnswer } from "../../core/api/api";
-import { Stopped } from "../../core/api/upload";
+import { NoResponseError } from "../../core/api/api";
+import { UploadCancelledError } from "../../core/api/upload";
 import type { Attachment } from "../../core/state/model";
-import { memoryVault } from "../../core/testing/modelServer";
+import { memoryStorage } from "../../core/testing/modelServer";
 import { Conversation } from "./Conversation";
-import { Bench, settled } from "../../core/testing/workbench";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
 
 const PLACE = "/workspaces/01900000-0000-7000-8000-00000000beef/files/01900000-0000-7000-8000-00000000cafe";
 const got = (name: string): Attachment => ({ name, size: 5, uri: PLACE, type: "text/plain" });
 
-async function bench(options?: ConstructorParameters<typeof Bench>[0]): Promise<Bench> {
-  const made = new Bench(options);
+async function page(options?: ConstructorParameters<typeof TestPage>[0]): Promise<TestPage> {
+  const made = new TestPage(options);
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load().show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   return made;
 }
 
@@ -31,21 +31,21 @@ function pick(...files: File[]): void {
 const file = (name: string, size = 5): File => new File(["x".repeat(size)], name, { type: "text/plain" });
 
 test("files alone are a message; their words come with them", async () => {
-  const made = await bench();
+  const made = await page();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   vi.spyOn(made.api, "upload").mockImplementation((_id, each) => Promise.resolve(got(each.name)));
   expect(sendButton()).toHaveProperty("disabled", true);
   pick(file("a.txt"), file("b.txt"));
   expect(listed()).toEqual(["a.txt5 bytes", "b.txt5 bytes"]);
   fireEvent.click(sendButton());
-  await settled();
+  await flushPromises();
   expect(send.mock.calls[0]?.[2]).toBe("");
   expect(send.mock.calls[0]?.[3]).toEqual([got("a.txt"), got("b.txt")]);
   expect(screen.queryByRole("list", { name: "Files to send" })).toBeNull();
 });
 
 test("one that is too large or too many is told at once and keeps the message back until it is removed", async () => {
-  const made = await bench();
+  const made = await page();
   const upload = vi.spyOn(made.api, "upload");
   pick(file("large.bin", 1_000_001), file("b"), file("c"), file("d"));
   expect(screen.getAllByRole("alert").map((each) => each.textContent)).toEqual([
@@ -61,59 +61,59 @@ test("one that is too large or too many is told at once and keeps the message ba
 });
 
 test("a message whose file did not arrive keeps it, and sends only what is missing with the next try", async () => {
-  const made = await bench();
+  const made = await page();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
-  const upload = vi.spyOn(made.api, "upload").mockResolvedValueOnce(got("a.txt")).mockRejectedValueOnce(new NoAnswer("The server did not answer."));
+  const upload = vi.spyOn(made.api, "upload").mockResolvedValueOnce(got("a.txt")).mockRejectedValueOnce(new NoResponseError("The server did not answer."));
   pick(file("a.txt"), file("b.txt"));
   fireEvent.click(sendButton());
-  await settled();
+  await flushPromises();
   expect(screen.getByText("Not sent")).toBeTruthy();
   expect(send).not.toHaveBeenCalled();
   upload.mockResolvedValue(got("b.txt"));
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
-  await settled();
+  await flushPromises();
   expect(upload.mock.calls.map((call) => call[1].name)).toEqual(["a.txt", "b.txt", "b.txt"]);
   expect(screen.getByText(/^Stored/)).toBeTruthy();
 });
 
 test("sending shows how far it is and can be stopped", async () => {
-  const made = await bench();
+  const made = await page();
   vi.spyOn(made.api, "upload").mockImplementation(
     (_id, _file, { onProgress, signal }) =>
       new Promise((_resolve, reject) => {
         onProgress(2);
-        signal.addEventListener("abort", () => reject(new Stopped("You stopped it.")));
+        signal.addEventListener("abort", () => reject(new UploadCancelledError("You stopped it.")));
       }),
   );
   pick(file("a.txt"));
   fireEvent.click(sendButton());
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("progressbar", { name: "Sending a.txt" })).toHaveProperty("value", 2);
   fireEvent.click(screen.getByRole("button", { name: "Stop sending" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByText("You stopped it.")).toBeTruthy();
   expect(screen.getByText("Not sent")).toBeTruthy();
   expect(screen.queryByRole("progressbar")).toBeNull();
 });
 
 test("after the page was loaded again, a message says honestly which file it has no more", async () => {
-  const vault = memoryVault();
-  const first = await bench({ vault });
-  vi.spyOn(first.api, "upload").mockRejectedValue(new NoAnswer("The server did not answer."));
+  const storage = memoryStorage();
+  const first = await page({ vault: storage });
+  vi.spyOn(first.api, "upload").mockRejectedValue(new NoResponseError("The server did not answer."));
   pick(file("a.txt"));
   fireEvent.click(sendButton());
-  await settled();
+  await flushPromises();
   document.body.innerHTML = "";
-  const later = await bench({ vault });
+  const later = await page({ vault: storage });
   const upload = vi.spyOn(later.api, "upload");
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByText(/does not have “a.txt”.*attach it again/)).toBeTruthy();
   expect(upload).not.toHaveBeenCalled();
 });
 
 test("a file of ours can be saved and may be seen, one of elsewhere says where it lies, any other is words", async () => {
-  const made = await bench();
+  const made = await page();
   made.server.do({ verb: "answer", id: "a", text: "see" });
   const event = made.server.journal.at(-1);
   const attachments = [
@@ -136,6 +136,6 @@ test("a file of ours can be saved and may be seen, one of elsewhere says where i
 });
 
 test("a viewer can attach nothing", async () => {
-  await bench({ role: "viewer" });
+  await page({ role: "viewer" });
   expect(screen.getByRole("button", { name: "Attach files" })).toHaveProperty("disabled", true);
 });

@@ -7,19 +7,19 @@ import { Badge } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
-import { Standing } from "../../ui/AgentStatusMark";
+import { AgentStatusMark } from "../../ui/AgentStatusMark";
 import { Time } from "../../ui/Time";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
 import { chatOrder } from "./chatOrder";
 import type { Chat, Workspace } from "../../core/state/model";
 import { taskOf } from "../../core/state/agentStatus";
-import { preview } from "../../core/text/words";
+import { preview } from "../../core/text/strings";
 import css from "./ChatsView.module.css";
 import { Conversation } from "./Conversation";
 import { useListKeys } from "../../ui/useListKeys";
 import { useRowWindow } from "../../ui/useRowWindow";
-import { useStanding } from "../../core/state/useAgentStatus";
+import { useAgentStatus } from "../../core/state/useAgentStatus";
 
 type ChatsPlace = Extract<Place, { view: "chats" }>;
 
@@ -117,7 +117,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
 function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messageId: string | null; back: boolean }) {
   const { router } = useApp();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
-  const standing = useStanding(workspace);
+  const standing = useAgentStatus(workspace);
   const toList = (): void => router.go({ view: "chats", workspaceId: null, messageId: null });
   if (workspace === undefined) {
     return (
@@ -134,7 +134,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <Standing standing={standing} />
+            <AgentStatusMark standing={standing} />
             <span className={css.last}>{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>

@@ -1,22 +1,22 @@
 /** Where a person writes and attaches files. What was begun is kept per conversation until it is sent. */
 
 import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
-import { useData, useDesk, useSettings } from "../../core/app";
+import { useData, useSession, useSettings } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button, IconButton } from "../../ui/Button";
-import type { Chosen } from "../../core/session/chosenFiles";
+import type { ChosenFile } from "../../core/session/chosenFiles";
 import { useSelected, useStored } from "../../core/store/store";
-import { problemOf } from "../../core/text/files";
-import { bytesOf, plural, sizeText } from "../../core/text/words";
-import { ChosenList } from "./ChosenFileList";
+import { fileProblem } from "../../core/text/files";
+import { bytesOf, plural, sizeText } from "../../core/text/strings";
+import { ChosenFileList } from "./ChosenFileList";
 import css from "./Composer.module.css";
 import { FilePicker } from "./FilePicker";
 import { filesOf } from "./useFileDrop";
 
-const NONE: readonly Chosen[] = [];
+const NONE: readonly ChosenFile[] = [];
 
 /** From this part of the limit on, the page shows how much is left. */
-const TELL_FROM = 0.8;
+const SHOW_LIMIT_FROM = 0.8;
 
 interface Props {
   workspaceId: string;
@@ -26,45 +26,45 @@ interface Props {
 }
 
 export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
-  const desk = useDesk();
+  const session = useSession();
   const { enterSends } = useSettings();
   const limit = useData((state) => state.limits.text_bytes);
-  const [words, setWords] = useState(() => desk.drafts.read(workspaceId));
+  const [words, setWords] = useState(() => session.drafts.read(workspaceId));
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const chosen = useSelected(desk.chosen.all, (all) => all.get(workspaceId)) ?? NONE;
-  const limits = useStored(desk.uploadLimits);
+  const chosen = useSelected(session.chosenFiles.all, (all) => all.get(workspaceId)) ?? NONE;
+  const limits = useStored(session.uploadLimits);
   const hint = useId();
-  const refused = desk.maySend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
+  const refused = session.canSend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
   const used = bytesOf(words);
   const tooLong = used > limit;
   const empty = words.trim() === "" && chosen.length === 0;
-  const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => problemOf(file, place, limits) !== null);
+  const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => fileProblem(file, place, limits) !== null);
 
   useEffect(() => {
     if (autoFocus) field.current?.focus({ preventScroll: true });
   }, [autoFocus]);
   useEffect(() => {
-    if (desk.maySend) void desk.readUploadLimits();
-  }, [desk]);
+    if (session.canSend) void session.readUploadLimits();
+  }, [session]);
 
   const change = (next: string): void => {
     setWords(next);
-    desk.drafts.write(workspaceId, next);
+    session.drafts.write(workspaceId, next);
   };
   const send = (): void => {
     if (blocked) return;
-    void desk.write(workspaceId, words.trim() === "" ? "" : words);
+    void session.sendMessage(workspaceId, words.trim() === "" ? "" : words);
     change("");
     onSent();
     field.current?.focus();
   };
   const attach = useCallback(
     (files: readonly File[]): void => {
-      desk.chosen.add(workspaceId, files);
+      session.chosenFiles.add(workspaceId, files);
       announce(`${plural(files.length, "file")} attached`);
     },
-    [desk, workspaceId],
+    [session, workspaceId],
   );
   const pick = useCallback(
     (files: readonly File[]): void => {
@@ -81,7 +81,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
     attach(files);
   };
   const remove = (key: string): void => {
-    desk.chosen.remove(workspaceId, key);
+    session.chosenFiles.remove(workspaceId, key);
     field.current?.focus();
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -100,7 +100,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
         send();
       }}
     >
-      <ChosenList chosen={chosen} limits={limits} onRemove={remove} />
+      <ChosenFileList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
         <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
         <FilePicker field={picker} onPick={pick} />
@@ -123,13 +123,13 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
         </Button>
       </div>
       <p id={hint} className={tooLong ? css.over : css.hint}>
-        {refused ?? (used > limit * TELL_FROM ? lengthWords(used, limit) : enterSends ? "Enter sends, Shift Enter makes a new line" : "Ctrl Enter sends")}
+        {refused ?? (used > limit * SHOW_LIMIT_FROM ? lengthText(used, limit) : enterSends ? "Enter sends, Shift Enter makes a new line" : "Ctrl Enter sends")}
       </p>
     </form>
   );
 }
 
-function lengthWords(used: number, limit: number): string {
+function lengthText(used: number, limit: number): string {
   if (used > limit) return `${sizeText(used - limit)} too long: a message holds ${sizeText(limit)}`;
   return `${sizeText(limit - used)} left of ${sizeText(limit)}`;
 }

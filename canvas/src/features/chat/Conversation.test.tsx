@@ -1,11 +1,11 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi, type MockInstance } from "vitest";
-import { NoAnswer, Refusal } from "../../core/api/api";
+import { NoResponseError, ApiError } from "../../core/api/api";
 import { RETRY_MS } from "../../core/session/problemLists";
-import { memoryVault } from "../../core/testing/modelServer";
+import { memoryStorage } from "../../core/testing/modelServer";
 import type { TimelinePage } from "../../core/wire";
 import { Conversation } from "./Conversation";
-import { Bench, PATIENT, settled } from "../../core/testing/workbench";
+import { TestPage, PATIENT, flushPromises } from "../../core/testing/testPage";
 
 const TALK = [
   { verb: "ask", text: "Where are **you**?" },
@@ -16,8 +16,8 @@ const TALK = [
 
 afterEach(() => vi.useRealTimers());
 
-function bench(options?: ConstructorParameters<typeof Bench>[0]): Bench {
-  const made = new Bench(options);
+function page(options?: ConstructorParameters<typeof TestPage>[0]): TestPage {
+  const made = new TestPage(options);
   made.server.do({ verb: "create", id: "a", parent: null });
   return made;
 }
@@ -29,12 +29,12 @@ const bodies = (): HTMLElement[] => within(list()).getAllByRole("listitem").filt
 async function type(words: string, key: Partial<KeyboardEventInit> = {}): Promise<void> {
   fireEvent.change(field(), { target: { value: words } });
   fireEvent.keyDown(field(), { key: "Enter", ...key });
-  await settled();
+  await flushPromises();
 }
 
 test("bubbles made from history are the bubbles made live", async () => {
-  const live = bench().load();
-  live.desk.data.update((state) => state && { ...state, chats: new Map([["a", { unread: 0, readSeq: 99, countedSeq: 0, last: null, lines: [], loaded: true, holeAfter: null, reachedEnd: true }]]) });
+  const live = page().load();
+  live.session.data.update((state) => state && { ...state, chats: new Map([["a", { unread: 0, readSeq: 99, countedSeq: 0, last: null, lines: [], loaded: true, holeAfter: null, reachedEnd: true }]]) });
   const first = live.show(<Conversation workspaceId="a" />);
   for (const each of TALK) live.server.do({ ...each, id: "a" });
   live.deliver();
@@ -42,20 +42,20 @@ test("bubbles made from history are the bubbles made live", async () => {
   const shownLive = list().innerHTML;
   first.unmount();
 
-  const later = bench();
+  const later = page();
   for (const each of TALK) later.server.do({ ...each, id: "a" });
   later.load();
-  later.desk.data.update((state) => state && { ...state, chats: new Map([...state.chats].map(([id, chat]) => [id, { ...chat, unread: 0, readSeq: 99 }])) });
+  later.session.data.update((state) => state && { ...state, chats: new Map([...state.chats].map(([id, chat]) => [id, { ...chat, unread: 0, readSeq: 99 }])) });
   later.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await vi.waitFor(() => expect(list().innerHTML).toBe(shownLive), PATIENT);
 });
 
 test("an own message is there before the server answers, and becomes the server's without a double", async () => {
-  const made = bench().load();
+  const made = page().load();
   const send = vi.spyOn(made.api, "send").mockReturnValue(new Promise(() => undefined));
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await type("hello there");
   const [before] = bodies();
   expect(before?.textContent).toContain("Sending");
@@ -72,10 +72,10 @@ test("an own message is there before the server answers, and becomes the server'
 });
 
 test("what could not be sent is kept with its text, and can be sent again or discarded", async () => {
-  const made = bench().load();
-  const send = vi.spyOn(made.api, "send").mockRejectedValue(new NoAnswer("The server did not answer."));
+  const made = page().load();
+  const send = vi.spyOn(made.api, "send").mockRejectedValue(new NoResponseError("The server did not answer."));
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await type("one");
   await type("two");
   expect(screen.getAllByText("Not sent")).toHaveLength(2);
@@ -83,7 +83,7 @@ test("what could not be sent is kept with its text, and can be sent again or dis
 
   send.mockResolvedValue({});
   fireEvent.click(within(bodies()[0] as HTMLElement).getByRole("button", { name: "Retry" }));
-  await settled();
+  await flushPromises();
   expect(send.mock.calls.at(-1)?.[1]).toBe(ids[0]);
   expect(bodies()[0]?.textContent).toContain("Stored");
   fireEvent.click(within(bodies()[1] as HTMLElement).getByRole("button", { name: "Discard" }));
@@ -91,7 +91,7 @@ test("what could not be sent is kept with its text, and can be sent again or dis
 });
 
 test("words that could not even be kept for sending stay in their field", async () => {
-  const made = bench().load();
+  const made = page().load();
   vi.stubGlobal("crypto", {});
   const faults: ErrorEvent[] = [];
   window.addEventListener("error", (event) => {
@@ -99,25 +99,25 @@ test("words that could not even be kept for sending stay in their field", async 
     faults.push(event);
   }, { once: true });
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await type("do not lose me");
   expect(field()).toHaveProperty("value", "do not lose me");
-  expect(made.desk.drafts.read("a")).toBe("do not lose me");
+  expect(made.session.drafts.read("a")).toBe("do not lose me");
   expect(faults).toHaveLength(1);
 });
 
 test("a refusal is told in the server's words", async () => {
-  const made = bench().load();
-  vi.spyOn(made.api, "send").mockRejectedValue(new Refusal(429, "inbox_full", "The inbox of Agent a is full."));
+  const made = page().load();
+  vi.spyOn(made.api, "send").mockRejectedValue(new ApiError(429, "inbox_full", "The inbox of Agent a is full."));
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await type("one more");
   expect(screen.getByText("The inbox of Agent a is full.")).toBeTruthy();
 });
 
 test("a draft survives leaving and coming back, and is gone once it was sent", async () => {
-  const vault = memoryVault();
-  const made = bench({ vault }).load();
+  const storage = memoryStorage();
+  const made = page({ vault: storage }).load();
   vi.spyOn(made.api, "send").mockResolvedValue({});
   const first = made.show(<Conversation workspaceId="a" />);
   fireEvent.change(field(), { target: { value: "half a thou" } });
@@ -125,17 +125,17 @@ test("a draft survives leaving and coming back, and is gone once it was sent", a
   made.show(<Conversation workspaceId="a" />);
   expect(field()).toHaveProperty("value", "half a thou");
   await type("half a thought");
-  expect(vault.keys("molecule.draft")).toEqual([]);
+  expect(storage.keys("molecule.draft")).toEqual([]);
 });
 
 test("Enter sends, Shift Enter does not, and the setting turns it round", async () => {
-  const made = bench().load();
+  const made = page().load();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   made.show(<Conversation workspaceId="a" />);
   await type("line", { shiftKey: true });
   expect(send).not.toHaveBeenCalled();
   made.app.settings.change({ enterSends: false });
-  await settled();
+  await flushPromises();
   await type("line");
   expect(send).not.toHaveBeenCalled();
   await type("line", { ctrlKey: true });
@@ -143,7 +143,7 @@ test("Enter sends, Shift Enter does not, and the setting turns it round", async 
 });
 
 test("nothing is sent that is empty or too long, and how much too long is told", async () => {
-  const made = bench().load();
+  const made = page().load();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   made.show(<Conversation workspaceId="a" />);
   await type("   \n ");
@@ -153,40 +153,40 @@ test("nothing is sent that is empty or too long, and how much too long is told",
 });
 
 test("a viewer reads and is told why it does not write", () => {
-  bench({ role: "viewer" }).load().show(<Conversation workspaceId="a" />);
+  page({ role: "viewer" }).load().show(<Conversation workspaceId="a" />);
   expect(field()).toHaveProperty("disabled", true);
   expect(screen.getByText(/your role is viewer/)).toBeTruthy();
 });
 
 test("opening a chat reads it, and the server is told once", async () => {
-  const made = bench();
+  const made = page();
   made.server.do({ verb: "answer", id: "a", text: "hi" });
   made.load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
-  expect(made.desk.data.get()?.chats.get("a")?.unread).toBe(0);
+  await flushPromises();
+  expect(made.session.data.get()?.chats.get("a")?.unread).toBe(0);
   expect(made.api.markRead).toHaveBeenCalledExactlyOnceWith("a", 2);
   expect(screen.getByText("New")).toBeTruthy();
 });
 
 test("history that cannot be read says why, and can be tried again", async () => {
-  const made = bench().load();
-  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  const made = page().load();
+  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   expect(screen.getByText("The store is busy.")).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
-  await settled();
+  await flushPromises();
   expect(timeline).toHaveBeenCalledTimes(2);
   expect(screen.getByText("No messages yet")).toBeTruthy();
 });
 
 test("of ten thousand messages few are in the document", async () => {
-  const made = bench();
+  const made = page();
   for (let turn = 0; turn < 10_000; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
   made.load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   expect(within(list()).getAllByRole("listitem").length).toBeLessThan(300);
   expect(screen.getByText("message 9999")).toBeTruthy();
 });
@@ -206,12 +206,12 @@ function layOut(): HTMLElement {
 }
 
 /** A chat of many lines that is looked at where it ends. */
-async function atTheEnd(): Promise<{ made: Bench; scroller: HTMLElement }> {
-  const made = bench();
+async function atTheEnd(): Promise<{ made: TestPage; scroller: HTMLElement }> {
+  const made = page();
   for (let turn = 0; turn < 20; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
   made.load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   const scroller = layOut();
   made.server.do({ verb: "answer", id: "a", text: "one more, and the page stands at its end" });
   made.deliver();
@@ -274,16 +274,16 @@ test("where the keyboard's focus holds a chat back from its end, the page says w
 });
 
 /** A chat in which a line came before its newest page could be read. */
-async function unread(): Promise<{ made: Bench; timeline: MockInstance<Bench["api"]["timeline"]> }> {
-  const made = bench();
+async function unread(): Promise<{ made: TestPage; timeline: MockInstance<TestPage["api"]["timeline"]> }> {
+  const made = page();
   made.server.do({ verb: "answer", id: "a", text: "what was said before" });
   made.load();
   made.server.do({ verb: "answer", id: "a", text: "what is said now" });
   made.deliver();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   expect(bodies()).toHaveLength(1);
   expect(screen.getByRole("alert").textContent).toContain("The store is busy.");
   return { made, timeline };
@@ -292,14 +292,14 @@ async function unread(): Promise<{ made: Bench; timeline: MockInstance<Bench["ap
 test("a newest page that could not be read is told beside the lines that are there, and read at a press", async () => {
   await unread();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
-  await settled();
+  await flushPromises();
   expect(bodies()).toHaveLength(2);
   expect(screen.queryByRole("alert")).toBeNull();
 });
 
 test("a newest page that could not be read is read later by itself, until it is there", async () => {
   const { timeline } = await unread();
-  timeline.mockRejectedValueOnce(new NoAnswer("The server did not answer."));
+  timeline.mockRejectedValueOnce(new NoResponseError("The server did not answer."));
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
   expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
@@ -313,12 +313,12 @@ test.each([
   ["before", [0, 1]],
   ["after", [1, 0]],
 ] as const)("what events told in part is read after a snapshot too, though the page with it was asked for before, and comes %s the newest one", async (_, order) => {
-  const made = bench();
+  const made = page();
   made.server.do({ verb: "ask", id: "a", text: "Where are you?" });
   for (let turn = 0; turn < 60; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
   made.load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   made.server.do({ verb: "hand_over", id: "a", count: 1 });
   made.deliver();
@@ -336,23 +336,23 @@ test.each([
   const pages = [{ items: all.slice(0, 1), reached_end: true }, { items: all.slice(-50), reached_end: false }];
   for (const at of order) {
     answers[at]?.(pages[at] as TimelinePage);
-    await settled();
+    await flushPromises();
   }
   expect(await asked()).toEqual([all[1]?.seq, undefined, all[1]?.seq]);
 });
 
 test("what events told in part and could not be read is read later by itself, until it is there", async () => {
-  const made = bench();
+  const made = page();
   made.server.do({ verb: "ask", id: "a", text: "Where are you?" });
   made.load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const timeline = vi.mocked(made.api.timeline).mockClear();
-  timeline.mockRejectedValueOnce(new Refusal(503, null, "The store is busy.")).mockRejectedValueOnce(new NoAnswer("The server did not answer."));
+  timeline.mockRejectedValueOnce(new ApiError(503, null, "The store is busy.")).mockRejectedValueOnce(new NoResponseError("The server did not answer."));
   made.server.do({ verb: "hand_over", id: "a", count: 1 });
   made.deliver();
-  const isWhole = (): boolean | undefined => made.desk.data.get()?.chats.get("a")?.lines[0]?.whole;
+  const isWhole = (): boolean | undefined => made.session.data.get()?.chats.get("a")?.lines[0]?.complete;
   await act(() => vi.advanceTimersByTimeAsync(1_000));
   expect([timeline.mock.calls.length, isWhole()]).toEqual([1, false]);
   for (let times = 0; times < 2; times += 1) await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
@@ -362,32 +362,32 @@ test("what events told in part and could not be read is read later by itself, un
 });
 
 test("requests of a chat that could not be read are told, and read later by themselves and at a press", async () => {
-  const made = bench().load();
-  const approvals = vi.mocked(made.api.approvalsOf).mockRejectedValue(new Refusal(503, null, "The store is busy."));
+  const made = page().load();
+  const approvals = vi.mocked(made.api.approvalsOf).mockRejectedValue(new ApiError(503, null, "The store is busy."));
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toContain("What was asked for in this chat could not be read: The store is busy.");
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
   expect(approvals).toHaveBeenCalledTimes(2);
   approvals.mockResolvedValue([]);
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
-  await settled();
+  await flushPromises();
   await act(() => vi.advanceTimersByTimeAsync(2 * RETRY_MS));
   expect([approvals.mock.calls.length, screen.queryByRole("alert")]).toEqual([3, null]);
 });
 
 test("how far messages of older pages have come while the page was cut off is read page by page, whether or not an answer is owed", async () => {
-  const made = bench();
+  const made = page();
   for (let turn = 0; turn < 120; turn += 1) made.server.do({ verb: "ask", id: "a", text: `question ${turn}` });
   made.load();
   vi.spyOn(made.api, "timeline").mockImplementation((id, limit, before = Infinity) => {
     const older = made.server.timeline(id).filter(({ seq }) => seq < before);
     return Promise.resolve({ items: older.slice(-limit), reached_end: older.length <= limit });
   });
-  await made.desk.readNewest("a");
-  for (let pages = 0; pages < 2; pages += 1) await made.desk.readOlder("a");
-  const come = (): unknown[] => [...new Set(made.desk.data.get()?.chats.get("a")?.lines.map(({ delivery, whole }) => `${delivery} ${whole}`))];
+  await made.session.readNewest("a");
+  for (let pages = 0; pages < 2; pages += 1) await made.session.readOlder("a");
+  const come = (): unknown[] => [...new Set(made.session.data.get()?.chats.get("a")?.lines.map(({ delivery, complete }) => `${delivery} ${complete}`))];
   expect(come()).toEqual(["stored true"]);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   made.show(<Conversation workspaceId="a" />);

@@ -1,15 +1,15 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
 import { Suspense, useEffect, useMemo, useRef, useState } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
-import { later } from "../../ui/lazyPart";
+import { lazyPart } from "../../ui/lazyPart";
 import { useNow } from "../../ui/useNow";
 import { Notice } from "../../ui/Notice";
-import { partOf } from "../../core/state/obligationUpdates";
-import { approvalsIn, placedAmong, type Placed } from "../../core/state/approvals";
+import { incompleteLine } from "../../core/state/obligationUpdates";
+import { approvalsByWorkspace, placedWithin, type PlacedApproval } from "../../core/state/approvals";
 import { choicesOf, conversationItems } from "./conversationItems";
-import { waitingFor } from "../../core/state/delivery";
+import { waitReason } from "../../core/state/delivery";
 import { EMPTY_CHAT, type Chat } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
 import { RETRY_MS } from "../../core/session/problemLists";
@@ -17,12 +17,12 @@ import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "../delegations/DelegationItem";
 import { MessageItem } from "./MessageItem";
-import { useNewest, useRetried, type Retried } from "../../core/session/useNewestPage";
+import { useNewestPage, useRetriedRead, type RetriedRead } from "../../core/session/useNewestPage";
 import { useTranscript } from "./useTranscript";
-import { useDrop } from "./useFileDrop";
-import { useReading, useSpokenArrivals, useSpokenWork } from "./useReading";
+import { useFileDrop } from "./useFileDrop";
+import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
 
-const ApprovalItem = later(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
+const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
   workspaceId: string;
@@ -32,31 +32,31 @@ interface Props {
 }
 
 export function Conversation({ workspaceId, messageId = null, focusComposer = false }: Props) {
-  const desk = useDesk();
+  const session = useSession();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const chat = useData((state) => state.chats.get(workspaceId)) ?? EMPTY_CHAT;
-  const entries = useStored(desk.outbox.entries);
+  const entries = useStored(session.outbox.entries);
   const unsent = useMemo(() => entries.filter((each) => each.workspaceId === workspaceId), [entries, workspaceId]);
   const now = useNow();
-  const { problem, retry } = useNewest(workspaceId, chat.loaded);
+  const { problem, retry } = useNewestPage(workspaceId, chat.loaded);
   const transcript = useTranscript({ workspaceId, chat, unsent: unsent.length, messageId });
-  const newAfter = useReading(workspaceId, chat, transcript.following);
-  useParts(workspaceId, chat);
-  useSpokenArrivals(workspace?.name ?? "", chat.lines, chat.loaded);
+  const newAfter = useReadMarks(workspaceId, chat, transcript.following);
+  useIncompleteMessages(workspaceId, chat);
+  useAnnouncedMessages(workspace?.name ?? "", chat.lines, chat.loaded);
   const delegations = useData((state) => state.delegations);
-  useSpokenWork(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
-  const leave = useLeave(workspaceId, chat.loaded);
+  useAnnouncedDelegations(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
+  const leave = useApprovals(workspaceId, chat.loaded);
   const { lines, atEnd, hasOlder } = transcript;
-  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedAmong(leave.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [leave.placed, lines, hasOlder, atEnd, chat.loaded]);
+  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedWithin(leave.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [leave.placed, lines, hasOlder, atEnd, chat.loaded]);
   const items = useMemo(
     () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
     [lines, atEnd, unsent, delegations, approvals, newAfter, now],
   );
   const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
   const name = workspace?.name ?? "this agent";
-  const me = desk.session.user.name;
-  const waits = workspace === undefined ? null : waitingFor(workspace, now);
-  const drop = useDrop(desk.maySend ? (files) => desk.chosen.add(workspaceId, files) : null);
+  const me = session.identity.user.name;
+  const waits = workspace === undefined ? null : waitReason(workspace, now);
+  const drop = useFileDrop(session.canSend ? (files) => session.chosenFiles.add(workspaceId, files) : null);
   return (
     <div className={css.conversation} {...drop.handlers}>
       <div className={css.view}>
@@ -104,8 +104,8 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       waits={waits}
                       chosen={item.id === null ? null : (choices.get(item.id) ?? null)}
                       marked={item.id !== null && item.id === messageId}
-                      onRetry={() => void desk.outbox.retry(item.key)}
-                      onDiscard={() => desk.discard(item.key)}
+                      onRetry={() => void session.outbox.retry(item.key)}
+                      onDiscard={() => session.discard(item.key)}
                     />
                   );
                 })}
@@ -121,8 +121,8 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
           </div>
         )}
       </div>
-      {problem !== null && items.length > 0 && <Behind words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
-      {leave.problem !== null && <Behind words={`What was asked for in this chat could not be read: ${leave.problem}`} onRetry={leave.retry} />}
+      {problem !== null && items.length > 0 && <NewBelow words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
+      {leave.problem !== null && <NewBelow words={`What was asked for in this chat could not be read: ${leave.problem}`} onRetry={leave.retry} />}
       {drop.over && (
         <p className={css.drop}>
           <span>
@@ -135,26 +135,26 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   );
 }
 
-const NOTHING: readonly Placed[] = [];
+const NOTHING: readonly PlacedApproval[] = [];
 
 /** Approvals of this chat: older ones are read with its newest page. */
-function useLeave(workspaceId: string, loaded: boolean): Retried & { placed: readonly Placed[] } {
-  const { approving } = useDesk();
-  const placed = useData((state) => approvalsIn(state.approvals).get(workspaceId)) ?? NOTHING;
-  return { placed, ...useRetried({ of: workspaceId, due: loaded, read: () => approving.readOf(workspaceId) }) };
+function useApprovals(workspaceId: string, loaded: boolean): RetriedRead & { placed: readonly PlacedApproval[] } {
+  const { decisions } = useSession();
+  const placed = useData((state) => approvalsByWorkspace(state.approvals).get(workspaceId)) ?? NOTHING;
+  return { placed, ...useRetriedRead({ of: workspaceId, due: loaded, read: () => decisions.readOf(workspaceId) }) };
 }
 
 /** So many milliseconds are given to events that come together. */
 const GATHER_MS = 150;
 
 /** Events tell of some things only that they happened; the rest is read, once for each, and again later when that failed. */
-function useParts(workspaceId: string, chat: Chat): void {
-  const desk = useDesk();
-  const lost = useStored(desk.connection.view).mode === "lost";
+function useIncompleteMessages(workspaceId: string, chat: Chat): void {
+  const session = useSession();
+  const lost = useStored(session.connection.view).mode === "lost";
   const asked = useRef(new Map<string, "asked" | "failed">());
   const [failures, setFailures] = useState(0);
-  const part = chat.loaded ? partOf(chat)?.line : undefined;
-  const what = part === undefined ? null : `${part.id} ${part.toldBy}`;
+  const part = chat.loaded ? incompleteLine(chat)?.line : undefined;
+  const what = part === undefined ? null : `${part.id} ${part.lastEventSeq}`;
   useEffect(() => {
     // What is told anew how it stands may have to be read anew too.
     if (!chat.loaded) asked.current.clear();
@@ -164,7 +164,7 @@ function useParts(workspaceId: string, chat: Chat): void {
     const timer = setTimeout(
       () => {
         asked.current.set(what, "asked");
-        desk.readPart(workspaceId).catch(() => {
+        session.readIncomplete(workspaceId).catch(() => {
           asked.current.set(what, "failed");
           setFailures((count) => count + 1);
         });
@@ -172,10 +172,10 @@ function useParts(workspaceId: string, chat: Chat): void {
       before === "failed" ? RETRY_MS : GATHER_MS,
     );
     return () => clearTimeout(timer);
-  }, [desk, workspaceId, chat.loaded, what, lost, failures]);
+  }, [session, workspaceId, chat.loaded, what, lost, failures]);
 }
 
-function Behind({ words, onRetry }: { words: string; onRetry: () => void }) {
+function NewBelow({ words, onRetry }: { words: string; onRetry: () => void }) {
   return (
     <p role="alert" className={css.behind}>
       {words}{" "}

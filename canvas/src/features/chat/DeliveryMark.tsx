@@ -5,10 +5,10 @@ import { useNow } from "../../ui/useNow";
 import type { Obligation } from "../../core/state/obligations";
 import type { Tick } from "./conversationItems";
 import css from "../../ui/TimelineItem.module.css";
-import { tickWords } from "./deliveryWords";
+import { deliveryText } from "./deliveryText";
 
-export function TickMark({ tick, obligation, waits }: { tick: Tick; obligation: Obligation | null; waits: string | null }) {
-  const { icon, words, bad } = tickWords(tick, obligation, waits, useNow());
+export function DeliveryMark({ tick, obligation, waits }: { tick: Tick; obligation: Obligation | null; waits: string | null }) {
+  const { icon, words, bad } = deliveryText(tick, obligation, waits, useNow());
   return (
     <span className={`${css.tick} ${bad ? css.bad : ""}`}>
       <Icon name={icon} size={12} />

@@ -2,15 +2,15 @@
  * or sees to it that nobody does. */
 
 import { useId, useState } from "react";
-import { useDesk } from "../../core/app";
-import type { Asked } from "../../core/api/api";
+import { useSession } from "../../core/app";
+import type { MessageRef } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { MessageText } from "../../ui/MessageText";
 import css from "./DraftCard.module.css";
-import { DeedProblem, useDeed } from "../../ui/useAction";
+import { ActionProblem, useAction } from "../../ui/useAction";
 
 interface Props {
-  asked: Asked;
+  asked: MessageRef;
   draft: string;
   agentName: string;
   /** Called once it was sent or discarded. */
@@ -18,10 +18,10 @@ interface Props {
 }
 
 export function DraftCard({ asked, draft, agentName, onDone }: Props) {
-  const { api, maySend } = useDesk();
+  const { api, canSend } = useSession();
   const [edited, setEdited] = useState<string | null>(null);
-  const deed = useDeed();
-  const send = (words: string | null): void => deed.run(() => api.sendDraft(asked, words), "The draft was sent", onDone);
+  const action = useAction();
+  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "The draft was sent", onDone);
   return (
     <div className={css.draft} role="group" aria-label={`Draft of ${agentName}`}>
       <p className={css.about}>
@@ -34,34 +34,34 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
       ) : (
         <Editor words={edited} onChange={setEdited} />
       )}
-      {!maySend ? (
+      {!canSend ? (
         <p className={css.about}>An operator of the organisation can send it.</p>
       ) : edited === null ? (
         <div className={css.deeds}>
-          <Button kind="primary" icon="send" disabled={deed.busy} onClick={() => send(null)}>
+          <Button kind="primary" icon="send" disabled={action.busy} onClick={() => send(null)}>
             Send the draft
           </Button>
-          <Button disabled={deed.busy} onClick={() => setEdited(draft)}>
+          <Button disabled={action.busy} onClick={() => setEdited(draft)}>
             Edit
           </Button>
           <Button
-            disabled={deed.busy}
-            onClick={() => deed.run(() => api.discardDraft(asked), "The draft was discarded", onDone)}
+            disabled={action.busy}
+            onClick={() => action.run(() => api.discardDraft(asked), "The draft was discarded", onDone)}
           >
             Discard
           </Button>
         </div>
       ) : (
         <div className={css.deeds}>
-          <Button kind="primary" icon="send" disabled={deed.busy || edited.trim() === ""} onClick={() => send(edited)}>
+          <Button kind="primary" icon="send" disabled={action.busy || edited.trim() === ""} onClick={() => send(edited)}>
             Send this
           </Button>
-          <Button disabled={deed.busy} onClick={() => setEdited(null)}>
+          <Button disabled={action.busy} onClick={() => setEdited(null)}>
             Leave it as it was
           </Button>
         </div>
       )}
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
     </div>
   );
 }

@@ -1,15 +1,15 @@
 /** One file of a message: a picture if it is one of ours, its name, its size, and the way to save it. */
 
 import { useState } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { FileName } from "../../ui/FileName";
 import { Icon } from "../../ui/Icon";
 import { destination, safeAddress } from "../../ui/links";
 import type { Attachment } from "../../core/state/model";
-import { mayHavePicture, placeOf } from "./fileUrls";
+import { canPreview, fileUrl } from "./fileUrls";
 import { useSelected } from "../../core/store/store";
-import { nameText } from "../../core/text/files";
-import { sizeText } from "../../core/text/words";
+import { cleanFileName } from "../../core/text/files";
+import { sizeText } from "../../core/text/strings";
 import css from "./FileItem.module.css";
 
 interface Props {
@@ -20,10 +20,10 @@ interface Props {
 }
 
 export function FileItem({ file, clientId, place }: Props) {
-  const path = placeOf(file.uri);
+  const path = fileUrl(file.uri);
   return (
     <div className={css.file}>
-      {path !== null && mayHavePicture(file) && <Picture path={path} name={file.name} />}
+      {path !== null && canPreview(file) && <Picture path={path} name={file.name} />}
       <p className={css.line}>
         <Icon name={path === null ? "file" : "save"} size={14} />
         <Named file={file} path={path} />
@@ -38,7 +38,7 @@ export function FileItem({ file, clientId, place }: Props) {
 function Named({ file, path }: { file: Attachment; path: string | null }) {
   if (path !== null) {
     return (
-      <a href={path} download={nameText(file.name)}>
+      <a href={path} download={cleanFileName(file.name)}>
         <FileName name={file.name} />
       </a>
     );
@@ -63,7 +63,7 @@ function Picture({ path, name }: { path: string; name: string }) {
     <img
       className={css.picture}
       src={`${path}/preview`}
-      alt={`Preview of ${nameText(name)}`}
+      alt={`Preview of ${cleanFileName(name)}`}
       loading="lazy"
       decoding="async"
       onError={() => setFailed(true)}
@@ -73,8 +73,8 @@ function Picture({ path, name }: { path: string; name: string }) {
 
 /** How far it is on its way to the server. */
 function Progress({ clientId, place, file }: { clientId: string; place: number; file: Attachment }) {
-  const { progress } = useDesk().uploads;
+  const { progress } = useSession().uploads;
   const sent = useSelected(progress, (all) => all.get(clientId)?.get(place));
   if (sent === undefined || file.uri !== null) return null;
-  return <progress className={css.progress} max={file.size || 1} value={sent} aria-label={`Sending ${nameText(file.name)}`} />;
+  return <progress className={css.progress} max={file.size || 1} value={sent} aria-label={`Sending ${cleanFileName(file.name)}`} />;
 }

@@ -1,7 +1,7 @@
 /** One message. Made from history and made from a live event it is the same. */
 
 import { memo, useState } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Avatar } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
@@ -17,8 +17,8 @@ import { DraftCard } from "./DraftCard";
 import { FileItem } from "./FileItem";
 import css from "../../ui/TimelineItem.module.css";
 import { Options } from "./Options";
-import { TickMark } from "./DeliveryMark";
-import { templateIdOf, toldWords } from "./deliveryWords";
+import { DeliveryMark } from "./DeliveryMark";
+import { templateIdOf, instructionsText } from "./deliveryText";
 
 interface Props {
   message: Message;
@@ -59,12 +59,12 @@ export const MessageItem = memo(
           {id !== null && message.options.length > 0 && (
             <Options workspaceId={workspaceId} questionId={id} options={message.options} chosen={chosen} />
           )}
-          {message.tick !== null && <TickMark tick={message.tick} obligation={obligation} waits={waits} />}
-          {told && obligation !== null && <Told obligation={obligation} />}
+          {message.tick !== null && <DeliveryMark tick={message.tick} obligation={obligation} waits={waits} />}
+          {told && obligation !== null && <UsedInstructions obligation={obligation} />}
           {id !== null && obligation?.draft && (
             <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} />
           )}
-          {message.tick === "sending" && message.attachments.length > 0 && <StopSending clientId={message.key} />}
+          {message.tick === "sending" && message.attachments.length > 0 && <CancelSending clientId={message.key} />}
           {message.tick === "dead" && (
             <p className={css.failed}>
               {message.reason} <Link to={{ view: "problems" }}>Show in Problems</Link>
@@ -108,8 +108,8 @@ function sameMessage(one: Message, other: Message): boolean {
 }
 
 /** Of which instructions the agent got this message, and what they cost. */
-function Told({ obligation }: { obligation: Obligation }) {
-  const words = toldWords(obligation);
+function UsedInstructions({ obligation }: { obligation: Obligation }) {
+  const words = instructionsText(obligation);
   if (words === null || obligation.template === null) return <p className={css.told}>It came without instructions.</p>;
   return (
     <p className={css.told}>
@@ -119,8 +119,8 @@ function Told({ obligation }: { obligation: Obligation }) {
 }
 
 /** While its files are being sent, a message can still be held back. */
-function StopSending({ clientId }: { clientId: string }) {
-  const { uploads } = useDesk();
+function CancelSending({ clientId }: { clientId: string }) {
+  const { uploads } = useSession();
   const sending = useSelected(uploads.progress, (all) => all.has(clientId));
   if (!sending) return null;
   return (

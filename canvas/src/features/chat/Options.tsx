@@ -1,6 +1,6 @@
 /** The options of an agent's question, as buttons. Once one was chosen, all of them rest, and it is seen which. */
 
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Icon } from "../../ui/Icon";
 import css from "./Options.module.css";
 
@@ -13,7 +13,7 @@ interface Props {
 }
 
 export function Options({ workspaceId, questionId, options, chosen }: Props) {
-  const desk = useDesk();
+  const session = useSession();
   return (
     <div role="group" aria-label="Options" className={css.options}>
       {options.map((words, at) => (
@@ -22,8 +22,8 @@ export function Options({ workspaceId, questionId, options, chosen }: Props) {
           type="button"
           className={css.option}
           aria-pressed={chosen === at}
-          disabled={chosen !== null || !desk.maySend}
-          onClick={() => void desk.choose(workspaceId, words, { of: questionId, option: at })}
+          disabled={chosen !== null || !session.canSend}
+          onClick={() => void session.sendChoice(workspaceId, words, { of: questionId, option: at })}
         >
           {chosen === at && <Icon name="check" size={14} />}
           <bdi>{words}</bdi>

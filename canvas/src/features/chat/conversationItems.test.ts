@@ -3,21 +3,21 @@ import { expect, test } from "vitest";
 import { approvalOf, type Approval } from "../../core/state/approvals";
 import { approvalRow } from "../../core/testing/approvalRows";
 import { conversationItems, type Item } from "./conversationItems";
-import { UNTOLD, type Line } from "../../core/state/model";
-import type { Unsent } from "../../core/session/outbox";
+import { NEW_MESSAGE, type Line } from "../../core/state/model";
+import type { UnsentMessage } from "../../core/session/outbox";
 
 const ZONE = "Europe/Berlin";
 const NOW = Date.parse("2026-03-29T12:00:00Z");
 
 function line(seq: number, at: string, part: Partial<Line> = {}): Line {
-  return { ...UNTOLD, id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], delivery: part.author === "user" ? "stored" : null, trouble: null, ...part };
+  return { ...NEW_MESSAGE, id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], delivery: part.author === "user" ? "stored" : null, problem: null, ...part };
 }
 
-function entry(clientId: string, part: Partial<Unsent> = {}): Unsent {
+function entry(clientId: string, part: Partial<UnsentMessage> = {}): UnsentMessage {
   return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
 }
 
-function items(lines: Line[], unsent: Unsent[] = [], newAfter: number | null = null): Item[] {
+function items(lines: Line[], unsent: UnsentMessage[] = [], newAfter: number | null = null): Item[] {
   return conversationItems({ lines, unsent, delegations: new Map(), newAfter, now: NOW, zone: ZONE });
 }
 

@@ -1,11 +1,11 @@
 /** What a conversation shows, as one list: days, messages, messages on their way, and where the new ones begin. */
 
 import { dayHeading, dayKey } from "../../core/text/time";
-import type { Approval, Placed } from "../../core/state/approvals";
+import type { Approval, PlacedApproval } from "../../core/state/approvals";
 import type { Delegation } from "../../core/state/delegations";
-import { isSaid, type Choice, type Delivery, type Line, type Said } from "../../core/state/model";
+import { isMessageLine, type Choice, type Delivery, type Line, type MessageLine } from "../../core/state/model";
 import type { Obligation } from "../../core/state/obligations";
-import type { Unsent } from "../../core/session/outbox";
+import type { UnsentMessage } from "../../core/session/outbox";
 
 export type Tick = Delivery | "sending" | "not_sent";
 
@@ -32,14 +32,14 @@ export interface Message {
 }
 
 /** Work that the agent gave to another one: from its first event to the answer the same element. */
-export interface Work {
+export interface DelegationEntry {
   kind: "delegation";
   key: string;
   delegation: Delegation;
 }
 
 /** Leave that was asked for: from the question to what came of it the same element. */
-export interface Leave {
+export interface ApprovalEntry {
   kind: "approval";
   key: string;
   approval: Approval;
@@ -47,17 +47,17 @@ export interface Leave {
   at: string;
 }
 
-export type Item = Message | Work | Leave | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
+export type Item = Message | DelegationEntry | ApprovalEntry | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
 
 /** Messages of one author within this time stand together. */
 const JOIN_MS = 5 * 60_000;
 
 export interface Shown {
   lines: readonly Line[];
-  unsent: readonly Unsent[];
+  unsent: readonly UnsentMessage[];
   delegations: ReadonlyMap<string, Delegation>;
   /** In order of time, and none outside of the lines that are shown. */
-  approvals?: readonly Placed[];
+  approvals?: readonly PlacedApproval[];
   /** The "new" mark goes above the first of the agent's messages behind this seq. */
   newAfter: number | null;
   now: number;
@@ -69,7 +69,7 @@ export function conversationItems({ lines, unsent, delegations, approvals = [], 
   let before: Message | null = null;
   let day = "";
   let marked = newAfter === null;
-  const told = woven(lines.flatMap((line) => itemOf(line, delegations)), approvals);
+  const told = withApprovals(lines.flatMap((line) => itemOf(line, delegations)), approvals);
   for (const one of [...told, ...waiting(lines, unsent)]) {
     const at = timeOf(one);
     const ownDay = dayKey(Date.parse(at), zone);
@@ -86,13 +86,13 @@ export function conversationItems({ lines, unsent, delegations, approvals = [], 
   return items;
 }
 
-function timeOf(one: Message | Work | Leave): string {
+function timeOf(one: Message | DelegationEntry | ApprovalEntry): string {
   return one.kind === "delegation" ? one.delegation.createdAt : one.at;
 }
 
 /** Both in one order: lines keep theirs, and an approval stands before the first line that is younger. */
-function woven(lines: readonly (Message | Work)[], approvals: readonly Placed[]): (Message | Work | Leave)[] {
-  const items: (Message | Work | Leave)[] = [];
+function withApprovals(lines: readonly (Message | DelegationEntry)[], approvals: readonly PlacedApproval[]): (Message | DelegationEntry | ApprovalEntry)[] {
+  const items: (Message | DelegationEntry | ApprovalEntry)[] = [];
   let next = 0;
   const put = (until: string | null): void => {
     for (let one = approvals[next]; one !== undefined && (until === null || one.at < until); one = approvals[next]) {
@@ -114,13 +114,13 @@ function joins(before: Message | null, message: Message): boolean {
 }
 
 /** None for a delegation that is no longer kept. */
-function itemOf(line: Line, delegations: ReadonlyMap<string, Delegation>): (Message | Work)[] {
-  if (isSaid(line)) return [ofLine(line)];
+function itemOf(line: Line, delegations: ReadonlyMap<string, Delegation>): (Message | DelegationEntry)[] {
+  if (isMessageLine(line)) return [ofLine(line)];
   const delegation = delegations.get(line.delegationId ?? "");
   return delegation === undefined ? [] : [{ kind: "delegation", key: keyOf(line), delegation }];
 }
 
-function ofLine(line: Said): Message {
+function ofLine(line: MessageLine): Message {
   return {
     kind: "message",
     key: keyOf(line),
@@ -133,7 +133,7 @@ function ofLine(line: Said): Message {
     seq: line.seq,
     attachments: line.attachments,
     tick: line.delivery,
-    reason: line.trouble,
+    reason: line.problem,
     obligation: line.obligation,
     options: line.options,
     joined: false,
@@ -144,7 +144,7 @@ export function keyOf(line: Pick<Line, "id" | "clientId">): string {
   return line.clientId ?? line.id;
 }
 
-function waiting(lines: readonly Line[], unsent: readonly Unsent[]): Message[] {
+function waiting(lines: readonly Line[], unsent: readonly UnsentMessage[]): Message[] {
   if (unsent.length === 0) return [];
   const known = new Set(lines.map((line) => line.clientId));
   return unsent
@@ -169,7 +169,7 @@ function waiting(lines: readonly Line[], unsent: readonly Unsent[]): Message[] {
 }
 
 /** Which option of which question was chosen; where several were, the first one counts. */
-export function choicesOf(lines: readonly Line[], unsent: readonly Unsent[]): ReadonlyMap<string, number> {
+export function choicesOf(lines: readonly Line[], unsent: readonly UnsentMessage[]): ReadonlyMap<string, number> {
   const choices = [...lines, ...unsent].map(({ choice }) => choice).filter((choice): choice is Choice => choice !== null);
   return new Map(choices.reverse().map(({ of, option }) => [of, option]));
 }

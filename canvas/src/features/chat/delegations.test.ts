@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import type { EventFrame, Snapshot } from "../../core/wire";
 import { applyAll } from "../../core/state/apply";
 import { conversationItems } from "./conversationItems";
-import { bubbleState, cutReply, isOpen, mergeDelegation, ofEvent, ofHistory, RANK, shownTask, type Delegation, type DelegationStatus } from "../../core/state/delegations";
+import { delegationState, cutReply, isOpen, mergeDelegation, ofEvent, ofHistory, RANK, shownTask, type Delegation, type DelegationStatus } from "../../core/state/delegations";
 import { withPage } from "../../core/state/lines";
 import type { State, Workspace } from "../../core/state/model";
 import { applySnapshot } from "../../core/state/snapshot";
 import { ModelServer, type Verb } from "../../core/testing/modelServer";
-import { missed, queues, withRead, withReply, workProblems, worksOf } from "../../core/state/delegationLists";
+import { missedDelegations, queues, withRead, withReply, delegationProblems, delegationsByWorkspace } from "../../core/state/delegationLists";
 
 const EMPTY: Snapshot = new ModelServer().snapshot();
 const start = (snapshot: Snapshot = EMPTY): State => applySnapshot(null, snapshot);
@@ -35,7 +35,7 @@ function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {
 }
 
 /** Without what only tells which of two sources is newer. */
-function forgetful({ rev: _rev, toldBy: _toldBy, updatedAt: _updatedAt, ...rest }: Delegation): unknown {
+function forgetful({ rev: _rev, lastEventSeq: _toldBy, updatedAt: _updatedAt, ...rest }: Delegation): unknown {
   return rest;
 }
 
@@ -76,7 +76,7 @@ test("what has ended stays as it ended, whatever is told of it afterwards", () =
   const news = fc.record({ status: fc.constantFrom(...statuses), rev: fc.integer({ min: 0, max: 9 }), phase: fc.constantFrom("waiting", "working"), reply: fc.option(fc.string()) });
   fc.assert(
     fc.property(fc.constantFrom("completed" as const, "failed" as const, "cancelled" as const), fc.array(news), (end, later) => {
-      const ended = mergeDelegation(undefined, { id: "d", status: end, phase: "ended", reply: end === "completed" ? "done" : null, replyWhole: true, updatedAt: "2026-03-01T12:00:00Z" }, 1);
+      const ended = mergeDelegation(undefined, { id: "d", status: end, phase: "ended", reply: end === "completed" ? "done" : null, replyComplete: true, updatedAt: "2026-03-01T12:00:00Z" }, 1);
       const after = later.reduce<Delegation>((known, { rev, ...each }) => mergeDelegation(known, { id: "d", updatedAt: "2026-03-01T13:00:00Z", ...each }, Math.max(2, rev)), ended);
       expect({ status: after.status, phase: after.phase, reply: after.reply }).toEqual({ status: end, phase: "ended", reply: ended.reply });
     }),
@@ -123,11 +123,11 @@ test("a snapshot over a running page keeps what has ended, and marks what may ha
       for (const [id, each] of running.delegations) {
         const there = again.delegations.get(id);
         if (!isOpen(each)) expect(there).toBe(each);
-        else expect(there?.whole).toBe(isOpen(now.delegations.get(id) ?? each));
+        else expect(there?.complete).toBe(isOpen(now.delegations.get(id) ?? each));
       }
       const items = ["a", "b", "c"].flatMap((id) => server.timeline(id)).filter((item) => item.kind === "delegation");
       const read = withRead(again, items.map(ofHistory));
-      expect(missed(read.delegations)).toEqual([]);
+      expect(missedDelegations(read.delegations)).toEqual([]);
       expect(new Map([...read.delegations].map(([id, each]) => [id, forgetful(each)]))).toEqual(new Map([...now.delegations].map(([id, each]) => [id, forgetful(each)])));
     }),
     MANY,
@@ -185,7 +185,7 @@ test("an event whose first one was missed makes a delegation that is to be read,
   const server = ran([...COMPANY, { verb: "delegate", id: "a", target: "b", text: "x" }]);
   const { last, ...state } = applyAll(start(), server.journal.slice(0, 3));
   const known = applyAll({ ...state, last }, server.journal.slice(4));
-  expect([...known.delegations.values()]).toMatchObject([{ id: "d1", sourceId: "a", targetId: "b", status: "queued", whole: false }]);
+  expect([...known.delegations.values()]).toMatchObject([{ id: "d1", sourceId: "a", targetId: "b", status: "queued", complete: false }]);
   expect(known.chats.get("a")?.lines ?? []).toEqual([]);
 });
 
@@ -268,7 +268,7 @@ test.each<[Partial<Delegation>, number, string]>([
   [{ status: "failed", reason: "expired" }, 0, "expired"],
   [{ status: "cancelled" }, 0, "cancelled"],
 ])("%j after %i s is %s", (part, seconds, state) => {
-  expect(bubbleState({ ...BASE, ...part }, undefined, NOON + seconds * 1_000, 600)).toBe(state);
+  expect(delegationState({ ...BASE, ...part }, undefined, NOON + seconds * 1_000, 600)).toBe(state);
 });
 
 const AT_WORK = { current_task: "page 3", active_tasks: 0, last_heard_at: "2026-03-01T12:09:00Z" };
@@ -281,7 +281,7 @@ test.each<[string, Partial<typeof AT_WORK>, number, string]>([
   ["was heard before the work gave its last sign", { last_heard_at: "2026-03-01T11:00:00Z" }, 600, "working"],
 ])("work in the hands of an agent that %s", (_what, part, seconds, state) => {
   const one: Delegation = { ...BASE, status: "queued", phase: "claimed" };
-  expect(bubbleState(one, { ...AT_WORK, ...part }, NOON + seconds * 1_000, 600)).toBe(state);
+  expect(delegationState(one, { ...AT_WORK, ...part }, NOON + seconds * 1_000, 600)).toBe(state);
 });
 
 test("how many wait before one is counted for each agent, and what was handed out counts", () => {
@@ -305,18 +305,18 @@ test("the work of an agent is what it gave and was given, open ones first", () =
     { verb: "delegate", id: "c", target: "a", text: "3" },
   ];
   const { delegations } = applyAll(start(), ran(verbs).journal);
-  expect(worksOf(delegations).get("b")?.map(({ id }) => id)).toEqual(["d1", "d2"]);
-  expect(worksOf(delegations).get("a")?.map(({ id }) => id)).toEqual(["d3", "d1"]);
+  expect(delegationsByWorkspace(delegations).get("b")?.map(({ id }) => id)).toEqual(["d1", "d2"]);
+  expect(delegationsByWorkspace(delegations).get("a")?.map(({ id }) => id)).toEqual(["d3", "d1"]);
 });
 
 test("all of an answer that was read stays when its event comes again", () => {
   const long = "word ".repeat(80).trim();
   const server = ran([...COMPANY, { verb: "delegate", id: "a", target: "b", text: "1" }, { verb: "settle", id: "a", at: 0, how: "completed", text: long }]);
   const state = applyAll(start(), server.journal);
-  expect(state.delegations.get("d1")).toMatchObject({ replyWhole: false });
+  expect(state.delegations.get("d1")).toMatchObject({ replyComplete: false });
   const read = withReply(state, "d1", long);
   const last = server.journal.at(-1) as EventFrame;
-  expect(ofEvent(read.delegations.get("d1"), last)).toMatchObject({ reply: long, replyWhole: true });
+  expect(ofEvent(read.delegations.get("d1"), last)).toMatchObject({ reply: long, replyComplete: true });
 });
 
 test("what needs a person: failed and not looked at nor tried again, stuck, unknown, and stopped", () => {
@@ -336,12 +336,12 @@ test("what needs a person: failed and not looked at nor tried again, stuck, unkn
   ];
   const state = applyAll(start(), ran(verbs).journal);
   const later = Date.parse("2026-03-01T13:00:00Z");
-  const found = workProblems(state, later, new Set());
+  const found = delegationProblems(state, later, new Set());
   expect(found.failed.map(({ id }) => id)).toEqual(["d2"]);
   expect(found.stuck.map(({ id }) => id)).toEqual(["d3"]);
   expect(found.unknown.map(({ id }) => id)).toEqual(["d5"]);
-  expect(workProblems(state, later, new Set(["d2"])).failed).toEqual([]);
+  expect(delegationProblems(state, later, new Set(["d2"])).failed).toEqual([]);
   const heard = { ...(state.workspaces.get("c") as Workspace), active_tasks: 1, last_heard_at: "2026-03-01T12:59:00Z" };
-  expect(workProblems({ ...state, workspaces: new Map([["c", heard]]) }, later, new Set()).stuck).toEqual([]);
-  expect(workProblems(state, later + 25 * 3_600_000, new Set()).failed).toEqual([]);
+  expect(delegationProblems({ ...state, workspaces: new Map([["c", heard]]) }, later, new Set()).stuck).toEqual([]);
+  expect(delegationProblems(state, later + 25 * 3_600_000, new Set()).failed).toEqual([]);
 });

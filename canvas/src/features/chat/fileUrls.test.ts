@@ -1,13 +1,13 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { mayHavePicture, placeOf } from "./fileUrls";
+import { canPreview, fileUrl } from "./fileUrls";
 
 const [ONE, TWO] = ["01900000-0000-7000-8000-00000000beef", "01900000-0000-7000-8000-00000000cafe"];
 const PATH = `/workspaces/${ONE}/files/${TWO}`;
 const HERE = "https://molecule.example";
 
 test.each([`platform-pending:${ONE}/${TWO}`, PATH, `${HERE}${PATH}`])("%s is a file of ours", (uri) => {
-  expect(placeOf(uri, HERE)).toBe(PATH);
+  expect(fileUrl(uri, HERE)).toBe(PATH);
 });
 
 test.each([
@@ -23,13 +23,13 @@ test.each([
   `javascript:alert(1)//${PATH}`,
   "data:text/html,x",
 ])("%s is none", (uri) => {
-  expect(placeOf(uri, HERE)).toBeNull();
+  expect(fileUrl(uri, HERE)).toBeNull();
 });
 
 test("only small pictures of four kinds are asked for, and never a drawing that can run", () => {
-  expect(mayHavePicture({ type: "image/png", size: 10 })).toBe(true);
-  expect(mayHavePicture({ type: "image/svg+xml", size: 10 })).toBe(false);
-  expect(mayHavePicture({ type: "text/html", size: 10 })).toBe(false);
-  expect(mayHavePicture({ type: null, size: 10 })).toBe(false);
-  expect(mayHavePicture({ type: "image/webp", size: 50_000_000 })).toBe(false);
+  expect(canPreview({ type: "image/png", size: 10 })).toBe(true);
+  expect(canPreview({ type: "image/svg+xml", size: 10 })).toBe(false);
+  expect(canPreview({ type: "text/html", size: 10 })).toBe(false);
+  expect(canPreview({ type: null, size: 10 })).toBe(false);
+  expect(canPreview({ type: "image/webp", size: 50_000_000 })).toBe(false);
 });

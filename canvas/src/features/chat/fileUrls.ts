@@ -8,7 +8,7 @@ const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 const LARGEST_PICTURE = 10_000_000;
 
 /** The path of a file of ours, from the name it has in messages; null for an address elsewhere. */
-export function placeOf(uri: string | null, origin: string = location.origin): string | null {
+export function fileUrl(uri: string | null, origin: string = location.origin): string | null {
   if (uri === null) return null;
   const pending = PENDING.exec(uri);
   if (pending) return `/workspaces/${pending[1]}/files/${pending[2]}`;
@@ -17,6 +17,6 @@ export function placeOf(uri: string | null, origin: string = location.origin): s
 }
 
 /** Whether it is worth asking for a picture of it. What the file really is the server finds out. */
-export function mayHavePicture(file: { type: string | null; size: number | null }): boolean {
+export function canPreview(file: { type: string | null; size: number | null }): boolean {
   return PICTURES.has(file.type ?? "") && (file.size ?? 0) <= LARGEST_PICTURE;
 }

@@ -9,7 +9,7 @@ interface Drop {
   handlers: Record<"onDragEnter" | "onDragOver" | "onDragLeave" | "onDrop", (event: DragEvent) => void>;
 }
 
-export function useDrop(onFiles: ((files: readonly File[]) => void) | null): Drop {
+export function useFileDrop(onFiles: ((files: readonly File[]) => void) | null): Drop {
   const [over, setOver] = useState(false);
   // A child that is entered is told before its parent is left: only the count says when all of it was left.
   const depth = useRef(0);

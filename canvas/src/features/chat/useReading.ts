@@ -1,14 +1,14 @@
 /** Reading: while a chat is open, in view and at its end, what arrives counts as read. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { isOpen, type Delegation } from "../../core/state/delegations";
-import { isSaid, type Chat, type Line } from "../../core/state/model";
+import { isMessageLine, type Chat, type Line } from "../../core/state/model";
 
 /** Answers behind which seq the "new" mark goes: what was unread when the chat was opened. */
-export function useReading(workspaceId: string, chat: Chat, following: boolean): number | null {
-  const desk = useDesk();
+export function useReadMarks(workspaceId: string, chat: Chat, following: boolean): number | null {
+  const session = useSession();
   const [newAfter, setNewAfter] = useState(() => (chat.unread > 0 ? chat.readSeq : null));
   const [seen, setSeen] = useState(() => document.visibilityState === "visible");
   useEffect(() => {
@@ -21,16 +21,16 @@ export function useReading(workspaceId: string, chat: Chat, following: boolean):
     if (!seen && unread > 0) setNewAfter((mark) => mark ?? readSeq);
   }, [seen, unread, readSeq]);
   const attentive = seen && following && chat.loaded;
-  useLayoutEffect(() => (attentive ? desk.attend(workspaceId) : undefined), [desk, workspaceId, attentive]);
+  useLayoutEffect(() => (attentive ? session.attend(workspaceId) : undefined), [session, workspaceId, attentive]);
   // Before the paint, so that a badge does not flash for a message that is in view.
   useLayoutEffect(() => {
-    if (attentive) desk.markRead(workspaceId);
-  }, [desk, workspaceId, attentive, chat]);
+    if (attentive) session.markRead(workspaceId);
+  }, [session, workspaceId, attentive, chat]);
   return newAfter;
 }
 
 /** Says of the work in the open chat that it was given, and how it ended. */
-export function useSpokenWork(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
+export function useAnnouncedDelegations(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
   const told = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
   useEffect(() => {
     if (!loaded) return;
@@ -49,9 +49,9 @@ export function useSpokenWork(name: string, lines: readonly Line[], delegations:
 const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelled: "cancelled", failed: "not done: it failed" };
 
 /** Says what arrives in the open chat to those who do not see it. */
-export function useSpokenArrivals(name: string, lines: readonly Line[], loaded: boolean): void {
+export function useAnnouncedMessages(name: string, lines: readonly Line[], loaded: boolean): void {
   const told = useRef<number | null>(null);
-  const last = lines.findLast(isSaid);
+  const last = lines.findLast(isMessageLine);
   useEffect(() => {
     if (!loaded) return;
     const before = told.current;

@@ -2,10 +2,10 @@
  * to the pixel, whether lines come below, above, or grow. */
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
-import { useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import type { Chat, Line } from "../../core/state/model";
-import { around, cutOf, downwards, FOLLOWING, held, upwards, type Span } from "./virtualWindow";
+import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
 
 /** Nearer to the end than this is at the end. */
 const END_PX = 24;
@@ -39,16 +39,16 @@ interface Transcript {
 export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): Transcript {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
-  const [span, setSpan] = useState<Span>(FOLLOWING);
+  const [span, setSpan] = useState<LineWindow>(FOLLOWING);
   const [following, setFollowing] = useState(messageId === null);
   const [leftAt, setLeftAt] = useState(Number.MAX_SAFE_INTEGER);
   const { older: readOlder, loading, problem } = useOlder(workspaceId);
   const all = chat.lines;
-  const { from, to } = cutOf(span, all);
+  const { from, to } = rangeOf(span, all);
   const lines = useMemo(() => all.slice(from, to), [all, from, to]);
   const stay = useCallback((): void => {
     setFollowing(false);
-    setSpan((now) => held(now, all));
+    setSpan((now) => pinned(now, all));
     setLeftAt((now) => Math.min(now, all.at(-1)?.seq ?? 0));
   }, [all]);
   const keep = usePlace(scroller, list, following, stay);
@@ -64,7 +64,7 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
   }, []);
 
   const older = useCallback((): void => {
-    if (from > 0) setSpan((now) => upwards(now, all));
+    if (from > 0) setSpan((now) => showOlder(now, all));
     else if (!chat.reachedEnd) readOlder();
   }, [from, all, chat.reachedEnd, readOlder]);
 
@@ -77,7 +77,7 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     if (below <= END_PX && to >= all.length) return toEnd();
     stay();
     if (box.scrollTop < EDGE_PX) older();
-    else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
+    else if (below < EDGE_PX && to < all.length) setSpan((now) => showNewer(now, all));
   }, [keep, to, all, stay, toEnd, older]);
 
   // What was read arrives above the first line shown: then there is something to show there.
@@ -85,10 +85,10 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
   useEffect(() => {
     const more = all.length > grown.current;
     grown.current = all.length;
-    if (more && !following && (scroller.current?.scrollTop ?? EDGE_PX) < EDGE_PX && from > 0) setSpan((now) => upwards(now, all));
+    if (more && !following && (scroller.current?.scrollTop ?? EDGE_PX) < EDGE_PX && from > 0) setSpan((now) => showOlder(now, all));
   }, [all, following, from]);
 
-  useLinked({ workspaceId, chat, messageId, list, onFound: (at) => setSpan(around(at, all)), onMissing: toEnd });
+  useLinked({ workspaceId, chat, messageId, list, onFound: (at) => setSpan(centredOn(at, all)), onMissing: toEnd });
 
   return {
     scroller,
@@ -103,7 +103,7 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     older,
     toEnd,
     onScroll,
-    onKeyDown: walkMessages,
+    onKeyDown: moveFocus,
   };
 }
 
@@ -204,19 +204,19 @@ function useTouch(scroller: RefObject<HTMLElement | null>, keep: Keep): void {
 }
 
 function useOlder(workspaceId: string): { older: () => void; loading: boolean; problem: string | null } {
-  const desk = useDesk();
+  const session = useSession();
   const [loading, setLoading] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const older = useCallback((): void => {
     setLoading(true);
-    desk
+    session
       .readOlder(workspaceId)
       .then(
         () => setProblem(null),
-        (error: unknown) => setProblem(wordsOf(error)),
+        (error: unknown) => setProblem(errorText(error)),
       )
       .finally(() => setLoading(false));
-  }, [desk, workspaceId]);
+  }, [session, workspaceId]);
   return { older, loading, problem };
 }
 
@@ -228,7 +228,7 @@ interface Linked extends Omit<Asked, "unsent"> {
 
 /** Looks for the message that a link names, page by page, and shows it. */
 function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: Linked): void {
-  const desk = useDesk();
+  const session = useSession();
   const done = useRef<string | null>(null);
   const pages = useRef(0);
   const latest = useRef({ onFound, onMissing });
@@ -245,9 +245,9 @@ function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: L
       latest.current.onMissing();
     } else {
       pages.current += 1;
-      desk.readOlder(workspaceId).catch(() => latest.current.onMissing());
+      session.readOlder(workspaceId).catch(() => latest.current.onMissing());
     }
-  }, [desk, workspaceId, chat, messageId, list]);
+  }, [session, workspaceId, chat, messageId, list]);
 }
 
 function focusMessage(list: HTMLElement | null, messageId: string): void {
@@ -257,7 +257,7 @@ function focusMessage(list: HTMLElement | null, messageId: string): void {
 }
 
 /** Arrow keys walk from message to message. */
-function walkMessages(event: KeyboardEvent): void {
+function moveFocus(event: KeyboardEvent): void {
   const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
   const here = event.target instanceof HTMLElement && event.target.hasAttribute("data-message") ? event.target : null;
   if (step === 0 || here === null) return;

@@ -1,15 +1,15 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { UNTOLD, type Line } from "../../core/state/model";
-import { around, cutOf, downwards, FOLLOWING, held, upwards, type Span } from "./virtualWindow";
+import { NEW_MESSAGE, type Line } from "../../core/state/model";
+import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
 
 function chat(length: number): Line[] {
-  return Array.from({ length }, (_, at) => ({ ...UNTOLD, id: `a${at}`, clientId: null, author: "agent", text: "", at: "", seq: at, userName: null, attachments: [], delivery: null, trouble: null }));
+  return Array.from({ length }, (_, at) => ({ ...NEW_MESSAGE, id: `a${at}`, clientId: null, author: "agent", text: "", at: "", seq: at, userName: null, attachments: [], delivery: null, problem: null }));
 }
 
-const shown = (span: Span, lines: Line[]): [number, number] => {
-  const { from, to } = cutOf(span, lines);
+const shown = (span: LineWindow, lines: Line[]): [number, number] => {
+  const { from, to } = rangeOf(span, lines);
   return [from, to];
 };
 
@@ -20,7 +20,7 @@ test("it follows the newest", () => {
 
 test("held, it stays where it is when lines come below and above", () => {
   const lines = chat(100);
-  const span = held(FOLLOWING, lines);
+  const span = pinned(FOLLOWING, lines);
   const [from, to] = shown(span, lines);
   const older = chat(30).map((line) => ({ ...line, id: `older ${line.id}` }));
   expect(shown(span, [...older, ...lines, ...chat(3).map((line) => ({ ...line, id: `new ${line.id}` }))])).toEqual([from + 30, to + 30]);
@@ -31,10 +31,10 @@ test("going up shows older lines, going down newer ones, and never more than a f
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1_000 }), steps, (length, all) => {
       const lines = chat(length);
-      let span = held(FOLLOWING, lines);
+      let span = pinned(FOLLOWING, lines);
       for (const each of all) {
         const [from, to] = shown(span, lines);
-        span = each === "up" ? upwards(span, lines) : downwards(span, lines);
+        span = each === "up" ? showOlder(span, lines) : showNewer(span, lines);
         const [nextFrom, nextTo] = shown(span, lines);
         expect(nextTo - nextFrom).toBeLessThanOrEqual(140);
         if (each === "up") expect(nextFrom).toBeLessThanOrEqual(from);
@@ -48,17 +48,17 @@ test("going up shows older lines, going down newer ones, and never more than a f
 
 test("both ends can be reached", () => {
   const lines = chat(1_000);
-  let span = held(FOLLOWING, lines);
-  for (let turn = 0; turn < 40; turn += 1) span = upwards(span, lines);
+  let span = pinned(FOLLOWING, lines);
+  for (let turn = 0; turn < 40; turn += 1) span = showOlder(span, lines);
   expect(shown(span, lines)[0]).toBe(0);
-  for (let turn = 0; turn < 40; turn += 1) span = downwards(span, lines);
+  for (let turn = 0; turn < 40; turn += 1) span = showNewer(span, lines);
   expect(shown(span, lines)[1]).toBe(1_000);
 });
 
 test("a line that a link names is among those shown", () => {
   const lines = chat(500);
   for (const at of [0, 3, 250, 499]) {
-    const [from, to] = shown(around(at, lines), lines);
+    const [from, to] = shown(centredOn(at, lines), lines);
     expect(from <= at && at < to).toBe(true);
   }
 });

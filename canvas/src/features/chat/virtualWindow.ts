@@ -4,57 +4,57 @@ import type { Line } from "../../core/state/model";
 import { keyOf } from "./conversationItems";
 
 /** With the day headings between them, the document stays below 300 items. */
-const MOST = 140;
-const FIRST = 60;
+const MAX_LINES = 140;
+const FIRST_LINES = 60;
 const STEP = 40;
 
-export interface Span {
+export interface LineWindow {
   /** The key of the last line shown; null: follow the newest. */
   end: string | null;
   size: number;
 }
 
-export const FOLLOWING: Span = { end: null, size: FIRST };
+export const FOLLOWING: LineWindow = { end: null, size: FIRST_LINES };
 
-interface Cut {
+interface LineRange {
   from: number;
   to: number;
 }
 
-export function cutOf(span: Span, lines: readonly Line[]): Cut {
+export function rangeOf(span: LineWindow, lines: readonly Line[]): LineRange {
   const at = span.end === null ? -1 : lines.findLastIndex((line) => keyOf(line) === span.end);
   const to = at === -1 ? lines.length : at + 1;
   return { from: Math.max(0, to - span.size), to };
 }
 
 /** Stays where it is, whatever is added below. */
-export function held(span: Span, lines: readonly Line[]): Span {
+export function pinned(span: LineWindow, lines: readonly Line[]): LineWindow {
   const last = lines.at(-1);
   return span.end !== null || last === undefined ? span : { ...span, end: keyOf(last) };
 }
 
 /** Shows older lines, and lets go of the newest shown if there are too many. */
-export function upwards(span: Span, lines: readonly Line[]): Span {
-  const { from, to } = cutOf(span, lines);
+export function showOlder(span: LineWindow, lines: readonly Line[]): LineWindow {
+  const { from, to } = rangeOf(span, lines);
   if (from === 0) return span;
   const start = Math.max(0, from - STEP);
-  const end = Math.min(to, start + MOST);
+  const end = Math.min(to, start + MAX_LINES);
   const last = lines[end - 1];
   return { end: last ? keyOf(last) : null, size: end - start };
 }
 
 /** Shows newer lines, and lets go of the oldest shown. */
-export function downwards(span: Span, lines: readonly Line[]): Span {
-  const { from, to } = cutOf(span, lines);
+export function showNewer(span: LineWindow, lines: readonly Line[]): LineWindow {
+  const { from, to } = rangeOf(span, lines);
   if (to >= lines.length) return span;
   const end = Math.min(lines.length, to + STEP);
   const last = lines[end - 1];
-  return { end: last ? keyOf(last) : null, size: Math.min(MOST, end - from) };
+  return { end: last ? keyOf(last) : null, size: Math.min(MAX_LINES, end - from) };
 }
 
 /** Puts one line in the middle of what is shown. */
-export function around(at: number, lines: readonly Line[]): Span {
-  const end = Math.min(lines.length, at + Math.floor(FIRST / 2) + 1);
+export function centredOn(at: number, lines: readonly Line[]): LineWindow {
+  const end = Math.min(lines.length, at + Math.floor(FIRST_LINES / 2) + 1);
   const last = lines[end - 1];
-  return { end: last ? keyOf(last) : null, size: FIRST };
+  return { end: last ? keyOf(last) : null, size: FIRST_LINES };
 }

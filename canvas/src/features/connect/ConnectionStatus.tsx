@@ -1,30 +1,30 @@
 /** The seat that was made: its token, what to do with it, and how far its agent has come. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
+import { useApp, useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { useNow } from "../../ui/useNow";
-import type { Connection } from "../../core/api/api";
-import { arrivalSteps, STALLED_MS, wasAsked, type ArrivalStep } from "./connectionSteps";
+import type { CreatedWorkspace } from "../../core/api/api";
+import { connectionSteps, STALLED_MS, hasTestMessage, type ConnectionStep } from "./connectionSteps";
 import { useStored } from "../../core/store/store";
 import css from "./ConnectView.module.css";
-import { HowTo } from "./SetupSteps";
+import { SetupSteps } from "./SetupSteps";
 import type { Hosts } from "./useHosts";
 
 const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I see that you are connected.";
 
 interface Props {
-  connection: Connection;
+  connection: CreatedWorkspace;
   hosts: Hosts;
   onHide: () => void;
   onAnother: () => void;
 }
 
-export function Arrival({ connection, hosts, onHide, onAnother }: Props) {
+export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props) {
   const { router } = useApp();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
@@ -41,7 +41,7 @@ export function Arrival({ connection, hosts, onHide, onAnother }: Props) {
         The seat “{connection.name}” is made
       </h3>
       <Token connection={connection} onHide={onHide} />
-      <HowTo workspaceId={connection.id} hosts={hosts} />
+      <SetupSteps workspaceId={connection.id} hosts={hosts} />
       <Checklist workspaceId={connection.id} />
       <div className={css.after}>
         <Button kind="primary" onClick={() => leave(openChat)}>
@@ -68,7 +68,7 @@ function Ask({ onGo, onStay }: { onGo: () => void; onStay: () => void }) {
   );
 }
 
-function Token({ connection: { id, token }, onHide }: { connection: Connection; onHide: () => void }) {
+function Token({ connection: { id, token }, onHide }: { connection: CreatedWorkspace; onHide: () => void }) {
   if (token === "") {
     return (
       <p className={`${css.token} ${css.hidden}`}>
@@ -101,10 +101,10 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const chat = useData((state) => state.chats.get(workspaceId));
   const registeredAt = useRegistered(workspace?.status, workspace?.last_heard_at ?? null);
-  const steps = useMemo(() => arrivalSteps({ workspace, chat, registeredAt }), [workspace, chat, registeredAt]);
+  const steps = useMemo(() => connectionSteps({ workspace, chat, registeredAt }), [workspace, chat, registeredAt]);
   const waitingFor = steps.find((step) => !step.done);
   const stalled = useStalled(waitingFor?.name);
-  const asked = wasAsked(chat);
+  const asked = hasTestMessage(chat);
   return (
     <section className={css.box} aria-label="Arrival">
       <h4>It arrives</h4>
@@ -132,23 +132,23 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
 
 /** What the outbox holds for the agent is the test message, or one that a person wrote in its chat meanwhile: as good. */
 function TestMessage({ workspaceId }: { workspaceId: string }) {
-  const desk = useDesk();
-  const entry = useStored(desk.outbox.entries).findLast((each) => each.workspaceId === workspaceId);
-  if (entry === undefined) return <Button onClick={() => void desk.write(workspaceId, TEST_MESSAGE)}>Send the test message</Button>;
+  const session = useSession();
+  const entry = useStored(session.outbox.entries).findLast((each) => each.workspaceId === workspaceId);
+  if (entry === undefined) return <Button onClick={() => void session.sendMessage(workspaceId, TEST_MESSAGE)}>Send the test message</Button>;
   if (entry.state !== "not_sent") return <Button disabled>{entry.state === "stored" ? "Sent" : "Sending…"}</Button>;
   return (
     <>
       <p role="alert" className={css.problem}>
         The message was not sent: {entry.reason}
       </p>
-      <Button icon="again" onClick={() => void desk.outbox.retry(entry.clientId)}>
+      <Button icon="again" onClick={() => void session.outbox.retry(entry.clientId)}>
         Retry
       </Button>
     </>
   );
 }
 
-function StepMark({ step, waiting }: { step: ArrivalStep; waiting: boolean }) {
+function StepMark({ step, waiting }: { step: ConnectionStep; waiting: boolean }) {
   return <span className={css.mark}>{step.done ? <Icon name="check" size={14} /> : waiting ? <Icon name="clock" size={14} /> : null}</span>;
 }
 

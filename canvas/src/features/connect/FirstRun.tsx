@@ -2,7 +2,7 @@
 
 import { useApp } from "../../core/app";
 import { Button } from "../../ui/Button";
-import { Command } from "../../ui/ShellCommand";
+import { ShellCommand } from "../../ui/ShellCommand";
 import { Icon } from "../../ui/Icon";
 import css from "./FirstRun.module.css";
 
@@ -33,7 +33,7 @@ export function FirstRun() {
             </span>
             <h3>Watch the demo</h3>
             <p>A small company of scripted agents. It needs no model and no account.</p>
-            <Command label="the command that starts the demo" text="molecule up --demo" />
+            <ShellCommand label="the command that starts the demo" text="molecule up --demo" />
           </li>
           <li className={css.way}>
             <span className={css.icon}>
@@ -41,7 +41,7 @@ export function FirstRun() {
             </span>
             <h3>Read how it works</h3>
             <p>How an agent registers, waits for messages and answers: three requests. The whole API stands in one file.</p>
-            <Command label="the command that fetches the API's description" text={`curl -sS ${location.origin}/openapi.json`} />
+            <ShellCommand label="the command that fetches the API's description" text={`curl -sS ${location.origin}/openapi.json`} />
           </li>
         </ol>
       </div>

@@ -1,14 +1,14 @@
 /** What to do on the agent's machine, as the server says it for this seat: one command, or by hand. */
 
 import { useEffect, useState } from "react";
-import { useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
-import { Command } from "../../ui/ShellCommand";
+import { useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
+import { ShellCommand } from "../../ui/ShellCommand";
 import type { ConnectPage, ConnectStep } from "../../core/wire";
 import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
 
-export function HowTo({ workspaceId, hosts }: { workspaceId: string; hosts: Hosts }) {
+export function SetupSteps({ workspaceId, hosts }: { workspaceId: string; hosts: Hosts }) {
   const { page, problem } = useConnectPage(workspaceId, hosts.chosen?.name ?? null);
   return (
     <section className={css.box} aria-label="What to do there" aria-busy={page === null && problem === null}>
@@ -53,12 +53,12 @@ function Step({ step }: { step: ConnectStep }) {
   return (
     <div className={css.howTo}>
       <p className={css.what}>
-        <Words text={step.title} />
+        <InlineCode text={step.title} />
       </p>
-      <Command label={step.title.replaceAll("`", "")} text={step.text.trimEnd()} />
+      <ShellCommand label={step.title.replaceAll("`", "")} text={step.text.trimEnd()} />
       {step.hint !== "" && (
         <p className={css.hint}>
-          <Words text={step.hint} />
+          <InlineCode text={step.hint} />
         </p>
       )}
     </div>
@@ -66,13 +66,13 @@ function Step({ step }: { step: ConnectStep }) {
 }
 
 /** What stands between two backticks is something to type. */
-function Words({ text }: { text: string }) {
+function InlineCode({ text }: { text: string }) {
   const pieces = text.split("`");
   return pieces.map((piece, at) => (at % 2 === 1 ? <code key={at}>{piece}</code> : piece));
 }
 
 function useConnectPage(workspaceId: string, host: string | null): { page: ConnectPage | null; problem: string | null } {
-  const { api } = useDesk();
+  const { api } = useSession();
   const [page, setPage] = useState<ConnectPage | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
@@ -81,7 +81,7 @@ function useConnectPage(workspaceId: string, host: string | null): { page: Conne
     setProblem(null);
     api.connectPage(workspaceId, host).then(
       (found) => open && setPage(found),
-      (error: unknown) => open && setProblem(wordsOf(error)),
+      (error: unknown) => open && setProblem(errorText(error)),
     );
     return () => void (open = false);
   }, [api, workspaceId, host]);

@@ -1,19 +1,19 @@
 /** Asks for what a seat needs. */
 
 import { useId, useMemo, useRef, useState, type FormEvent } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
-import { NoAnswer, wordsOf, type Connection } from "../../core/api/api";
+import { NoResponseError, errorText, type CreatedWorkspace } from "../../core/api/api";
 import { childrenOf, treeOf, type Tree } from "../../core/state/tree";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
 
 /** What was asked for may have been done, and asked again makes another. */
-const MAYBE_MADE = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";
+const MAYBE_CREATED = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";
 
-export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: Connection) => void }) {
-  const desk = useDesk();
+export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: CreatedWorkspace) => void }) {
+  const session = useSession();
   const longest = useData((state) => state.limits.name_length);
   const [name, setName] = useState("");
   const [role, setRole] = useState("");
@@ -38,14 +38,14 @@ export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection:
         ...(parent === "" ? {} : { parent_id: parent }),
         ...(role.trim() === "" ? {} : { role: role.trim() }),
       };
-      onMade(await desk.api.createSeat({ name: name.trim(), ...optional }));
+      onMade(await session.api.createWorkspace({ name: name.trim(), ...optional }));
     } catch (error) {
-      setProblem(error instanceof NoAnswer ? `${wordsOf(error)} ${MAYBE_MADE}` : wordsOf(error));
+      setProblem(error instanceof NoResponseError ? `${errorText(error)} ${MAYBE_CREATED}` : errorText(error));
       setBusy(false);
     }
   };
 
-  if (!desk.maySend) {
+  if (!session.canSend) {
     return <p className={css.lead}>Your role is viewer, which may not make seats. An owner can change it.</p>;
   }
   return (
@@ -97,17 +97,17 @@ export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection:
 }
 
 /** More options than these are not chosen from but searched. */
-const MOST_OPTIONS = 200;
+const MAX_OPTIONS = 200;
 
 function ParentSelect({ id, value, onChange }: { id: string; value: string; onChange: (id: string) => void }) {
-  const seats = useData((state) => state.seats);
+  const nodes = useData((state) => state.orgNodes);
   const [words, setWords] = useState("");
-  const all = useMemo(() => indented(treeOf(seats)), [seats]);
+  const all = useMemo(() => indented(treeOf(nodes)), [nodes]);
   const wanted = words.trim().toLowerCase();
-  const fitting = all.filter((each) => each.id === value || seats.get(each.id)?.name.toLowerCase().includes(wanted));
+  const fitting = all.filter((each) => each.id === value || nodes.get(each.id)?.name.toLowerCase().includes(wanted));
   return (
     <>
-      {all.length > MOST_OPTIONS && (
+      {all.length > MAX_OPTIONS && (
         <input
           type="search"
           aria-label="Search whom it answers to"
@@ -118,10 +118,10 @@ function ParentSelect({ id, value, onChange }: { id: string; value: string; onCh
       )}
       <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>
         <option value="">Nobody: it is at the top</option>
-        {fitting.slice(0, MOST_OPTIONS).map(({ id: each, level }) => (
+        {fitting.slice(0, MAX_OPTIONS).map(({ id: each, level }) => (
           <option key={each} value={each}>
             {"\u2003".repeat(wanted === "" ? level : 0)}
-            {seats.get(each)?.name}
+            {nodes.get(each)?.name}
           </option>
         ))}
       </select>

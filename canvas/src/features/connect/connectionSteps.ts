@@ -5,7 +5,7 @@ import { list, number } from "../../core/state/json";
 
 type StepName = "token" | "contact" | "registered" | "heartbeat" | "read" | "answered";
 
-export interface ArrivalStep {
+export interface ConnectionStep {
   name: StepName;
   done: boolean;
   title: string;
@@ -15,14 +15,14 @@ export interface ArrivalStep {
 
 export const STALLED_MS = 30_000;
 
-interface Seen {
+interface Observed {
   workspace: Workspace | undefined;
   chat: Chat | undefined;
   /** When the page first saw the agent there. */
   registeredAt: string | null;
 }
 
-export function arrivalSteps({ workspace, chat, registeredAt }: Seen): ArrivalStep[] {
+export function connectionSteps({ workspace, chat, registeredAt }: Observed): ConnectionStep[] {
   const lines = chat?.lines ?? [];
   const asked = lines.find((line) => line.author === "user");
   const answered = asked !== undefined && lines.some((line) => line.author === "agent" && line.seq > asked.seq);
@@ -68,7 +68,7 @@ export function arrivalSteps({ workspace, chat, registeredAt }: Seen): ArrivalSt
 }
 
 /** Whether the test message was asked for already. */
-export function wasAsked(chat: Chat | undefined): boolean {
+export function hasTestMessage(chat: Chat | undefined): boolean {
   return chat?.lines.some((line) => line.author === "user") ?? false;
 }
 

@@ -1,8 +1,8 @@
 /** Where agents can live, as the server tells it, and which of them is chosen. */
 
 import { useEffect, useId, useState } from "react";
-import { useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import type { HostRow } from "../../core/wire";
 import css from "./ConnectView.module.css";
 
@@ -14,7 +14,7 @@ export interface Hosts {
 }
 
 export function useHosts(): Hosts {
-  const { api } = useDesk();
+  const { api } = useSession();
   const [rows, setRows] = useState<readonly HostRow[]>([]);
   const [name, choose] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -22,7 +22,7 @@ export function useHosts(): Hosts {
     let open = true;
     api.hosts().then(
       (found) => open && setRows(found),
-      (error: unknown) => open && setProblem(wordsOf(error)),
+      (error: unknown) => open && setProblem(errorText(error)),
     );
     return () => void (open = false);
   }, [api]);

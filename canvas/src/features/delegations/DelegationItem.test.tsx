@@ -1,14 +1,14 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import { Refusal } from "../../core/api/api";
+import { ApiError } from "../../core/api/api";
 import { Announcer } from "../../ui/Announcer";
-import { secondsRun } from "../../ui/useSeconds";
+import { isTicking } from "../../ui/useSeconds";
 import type { Verb } from "../../core/testing/modelServer";
 import type { DelegationDetail, DelegationItem } from "../../core/wire";
 import { Conversation } from "../chat/Conversation";
 import { ProblemsView } from "../problems/ProblemsView";
-import { Bench, PATIENT, settled } from "../../core/testing/workbench";
-import { WorkTab } from "./DelegationsTab";
+import { TestPage, PATIENT, flushPromises } from "../../core/testing/testPage";
+import { DelegationsTab } from "./DelegationsTab";
 
 const COMPANY: readonly Verb[] = ["a", "b", "c"].map((id) => ({ verb: "create", id, parent: null }));
 const DAY: readonly Verb[] = [
@@ -29,8 +29,8 @@ const DAY: readonly Verb[] = [
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:05:00Z"), toFake: ["Date"] }));
 afterEach(() => void vi.useFakeTimers({ now: Date.parse("2026-03-01T12:05:00Z"), toFake: ["Date"] }));
 
-function bench(verbs: readonly Verb[] = [], options?: ConstructorParameters<typeof Bench>[0]): Bench {
-  const made = new Bench(options);
+function page(verbs: readonly Verb[] = [], options?: ConstructorParameters<typeof TestPage>[0]): TestPage {
+  const made = new TestPage(options);
   for (const each of [...COMPANY, ...verbs]) made.server.do(each);
   return made;
 }
@@ -42,10 +42,10 @@ const bubble = (id: string): HTMLElement => {
   return found;
 };
 
-async function live(verbs: readonly Verb[], options?: ConstructorParameters<typeof Bench>[0]): Promise<Bench> {
-  const made = bench([], options).load();
+async function live(verbs: readonly Verb[], options?: ConstructorParameters<typeof TestPage>[0]): Promise<TestPage> {
+  const made = page([], options).load();
   made.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   for (const each of verbs) made.server.do(each);
   made.deliver();
   return made;
@@ -56,12 +56,12 @@ test("bubbles made from history are the bubbles made live, to the letter", async
   await vi.waitFor(() => expect(list().querySelector("strong")).not.toBeNull(), PATIENT);
   const shown = [...list().querySelectorAll("[data-delegation]")].map((each) => each.outerHTML);
   expect(shown).toHaveLength(4);
-  first.desk.stop();
+  first.session.stop();
   document.body.replaceChildren();
 
-  const later = bench(DAY).load();
+  const later = page(DAY).load();
   later.show(<Conversation workspaceId="a" />);
-  await settled();
+  await flushPromises();
   await vi.waitFor(() => expect([...list().querySelectorAll("[data-delegation]")].map((each) => each.outerHTML)).toEqual(shown), PATIENT);
 });
 
@@ -92,10 +92,10 @@ test("time runs once a second while something is open, and for nothing else", as
   expect(elapsed()).toBe("0:00");
   act(() => void vi.advanceTimersByTime(42_000));
   expect(elapsed()).toBe("0:42");
-  expect(secondsRun()).toBe(true);
+  expect(isTicking()).toBe(true);
   made.server.do({ verb: "settle", id: "a", at: 0, how: "cancelled", text: "enough" });
   made.deliver();
-  expect(secondsRun()).toBe(false);
+  expect(isTicking()).toBe(false);
 });
 
 test("what waits tells how many are before it, and that the agent is paused", async () => {
@@ -108,20 +108,20 @@ test("what waits tells how many are before it, and that the agent is paused", as
 });
 
 /** The server's answer: it has ended, in this way. */
-function ended(made: Bench, how: "cancelled" | "completed" | "failed"): DelegationItem {
+function ended(made: TestPage, how: "cancelled" | "completed" | "failed"): DelegationItem {
   made.server.do({ verb: "settle", id: "a", at: 0, how, text: "It was enough." });
   return made.server.timeline("a").find((item) => item.kind === "delegation") as DelegationItem;
 }
 
 test("work is cancelled at a press; what is refused is told beside it", async () => {
   const made = await live([{ verb: "delegate", id: "a", target: "b", text: "Read it" }]);
-  const cancel = vi.spyOn(made.api, "cancel").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  const cancel = vi.spyOn(made.api, "cancel").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
   cancel.mockImplementation(async () => ended(made, "cancelled"));
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Cancel" }));
-  await settled();
+  await flushPromises();
   expect(within(bubble("d1")).getByRole("alert").textContent).toBe("The store is busy.");
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Cancel" }));
-  await settled();
+  await flushPromises();
   expect(cancel).toHaveBeenLastCalledWith({ id: "d1", sourceId: "a" });
   made.deliver();
   expect(bubble("d1").textContent).toContain("Cancelled");
@@ -133,7 +133,7 @@ test.each(["cancelled", "completed", "failed"] as const)("after a press of Cance
   made.show(<Announcer />);
   vi.spyOn(made.api, "cancel").mockImplementation(async () => ended(made, how));
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Cancel" }));
-  await settled();
+  await flushPromises();
   const words = { cancelled: "Cancelled", completed: "Not cancelled: it was answered before", failed: "Not cancelled: it failed before" };
   expect(screen.getByRole("status").textContent?.trim()).toBe(words[how]);
   expect(within(bubble("d1")).queryByRole("button", { name: "Cancel" })).toBeNull();
@@ -148,7 +148,7 @@ test("what failed says why and what to do, is tried again once, and both are lin
   expect(bubble("d1").textContent).toContain("Read it, change the task, retry.");
   const retry = vi.spyOn(made.api, "retry").mockResolvedValue({ delegation_id: "d2", status: "delegated", target_id: "b", state: "queued", phase: "waiting" });
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Retry" }));
-  await settled();
+  await flushPromises();
   expect(retry).toHaveBeenCalledExactlyOnceWith({ id: "d1", sourceId: "a" });
   made.server.do({ verb: "retry", id: "a", at: 0 });
   made.deliver();
@@ -163,7 +163,7 @@ test("a long answer is shown in part, and all of it when that is asked for", asy
   expect(bubble("d1").textContent).not.toContain("end");
   vi.spyOn(made.api, "delegation").mockResolvedValue({ result: long } as DelegationDetail);
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Show all" }));
-  await settled();
+  await flushPromises();
   expect(bubble("d1").textContent).toContain("end");
   expect(within(bubble("d1")).queryByRole("button", { name: "Show all" })).toBeNull();
 });
@@ -188,17 +188,17 @@ test("an update of one of five hundred open bubbles draws only that one anew", a
   watch.observe(list(), { subtree: true, childList: true, attributes: true, characterData: true });
   made.server.do({ verb: "hand", id: "a", at: 499 });
   made.deliver();
-  await settled();
+  await flushPromises();
   watch.disconnect();
   expect(new Set(touched)).toEqual(new Set(["d500"]));
   expect(list().querySelectorAll("[data-delegation]").length).toBeLessThanOrEqual(300);
 });
 
 test("the work of an agent is listed, both what it gave and what it was given", async () => {
-  const made = bench([...DAY, { verb: "delegate", id: "b", target: "a", text: "Come back" }]).load();
+  const made = page([...DAY, { verb: "delegate", id: "b", target: "a", text: "Come back" }]).load();
   vi.spyOn(made.api, "delegationsOf").mockResolvedValue(made.server.timeline("a").filter((item) => item.kind === "delegation"));
-  made.show(<WorkTab workspaceId="a" />);
-  await settled();
+  made.show(<DelegationsTab workspaceId="a" />);
+  await flushPromises();
   const rows = within(screen.getByRole("list", { name: "Work given and taken" })).getAllByRole("listitem");
   expect(rows).toHaveLength(5);
   expect(rows[0]?.textContent).toContain("Asked by Agent b");
@@ -206,22 +206,22 @@ test("the work of an agent is listed, both what it gave and what it was given", 
 });
 
 test("work that could not be read anew is told of beside what is known, and read at a press", async () => {
-  const made = bench(DAY).load();
-  const read = vi.spyOn(made.api, "delegationsOf").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
-  made.show(<WorkTab workspaceId="a" />);
-  await settled();
+  const made = page(DAY).load();
+  const read = vi.spyOn(made.api, "delegationsOf").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
+  made.show(<DelegationsTab workspaceId="a" />);
+  await flushPromises();
   expect(screen.getByRole("list", { name: "Work given and taken" })).toBeTruthy();
   expect(screen.getByRole("alert").textContent).toContain("The store is busy.");
   read.mockResolvedValue([]);
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
-  await settled();
+  await flushPromises();
   expect([read.mock.calls.length, screen.queryByRole("alert")]).toEqual([2, null]);
 });
 
 test("work is not called stuck while its agent says that it is at work, in the chat and among the problems", async () => {
   const made = await live([{ verb: "delegate", id: "a", target: "b", text: "Read it" }, { verb: "hand", id: "a", at: 0 }]);
-  act(() => made.desk.data.update((state) => state && { ...state, stuckSeconds: 60 }));
-  await made.desk.stuck.read();
+  act(() => made.session.data.update((state) => state && { ...state, stuckSeconds: 60 }));
+  await made.session.problemLists.read();
   made.show(<ProblemsView />);
   expect(bubble("d1").textContent).toContain("Stuck");
   expect(bubble("d1").textContent).toContain("no sign of life for 4 min");
@@ -234,19 +234,19 @@ test("work is not called stuck while its agent says that it is at work, in the c
 });
 
 test("work in trouble is a problem until somebody has seen it, also on the next page", async () => {
-  const made = bench().load();
+  const made = page().load();
   for (const each of DAY) made.server.do(each);
   made.deliver();
-  await made.desk.stuck.read();
+  await made.session.problemLists.read();
   const first = made.show(<ProblemsView />);
   const region = screen.getByRole("region", { name: "Work that failed" });
   expect(region.textContent).toContain("no disk");
   fireEvent.click(within(region).getByRole("button", { name: "I have seen it" }));
   expect(screen.getByText("Nothing is stuck")).toBeTruthy();
   first.unmount();
-  const again = bench(DAY, { vault: made.vault }).load();
+  const again = page(DAY, { vault: made.storage }).load();
   again.deliver();
-  await again.desk.stuck.read();
+  await again.session.problemLists.read();
   again.show(<ProblemsView />);
   expect(screen.getByText("Nothing is stuck")).toBeTruthy();
 });

@@ -2,7 +2,7 @@
  * made from live events it is the same. */
 
 import { memo, useState, type ReactNode } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
+import { useApp, useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
 import { Elapsed } from "../../ui/Elapsed";
@@ -11,14 +11,14 @@ import { Link } from "../../ui/Link";
 import { MessageText } from "../../ui/MessageText";
 import { useNow } from "../../ui/useNow";
 import { Time } from "../../ui/Time";
-import { WorkMark } from "./DelegationMark";
+import { DelegationMark } from "./DelegationMark";
 import { hrefOf } from "../../core/router";
-import { bubbleState, isOpen, shownTask, type Delegation, type Progress } from "../../core/state/delegations";
+import { delegationState, isOpen, shownTask, type Delegation, type Progress } from "../../core/state/delegations";
 import { queues, retries } from "../../core/state/delegationLists";
 import css from "./DelegationItem.module.css";
 import message from "../../ui/TimelineItem.module.css";
-import { DeedProblem, useDeed } from "../../ui/useAction";
-import { cancelWords, failedWords, progressWords, workDetail } from "./words";
+import { ActionProblem, useAction } from "../../ui/useAction";
+import { cancelText, failedText, progressText, stateDetail } from "./texts";
 
 interface Props {
   delegation: Delegation;
@@ -46,14 +46,14 @@ export const DelegationItem = memo(function DelegationItem({ delegation, sourceN
             {shownTask(task)}
           </p>
           <p className={css.state}>
-            <StateWords delegation={delegation} />
+            <StateText delegation={delegation} />
             <Elapsed from={createdAt} to={settledAt} className={css.time} />
           </p>
           {isOpen(delegation) && delegation.progress !== null && <ProgressLine progress={delegation.progress} />}
           {delegation.status === "completed" && <Answer delegation={delegation} />}
           {(delegation.status === "failed" || delegation.status === "cancelled") && <Failure delegation={delegation} />}
         </div>
-        <Deeds delegation={delegation} />
+        <DelegationActions delegation={delegation} />
       </div>
     </li>
   );
@@ -69,23 +69,23 @@ export function PeerLink({ id }: { id: string }) {
   );
 }
 
-export function StateWords({ delegation }: { delegation: Delegation }) {
+export function StateText({ delegation }: { delegation: Delegation }) {
   const now = useNow();
   const stuckSeconds = useData((state) => state.stuckSeconds);
   const target = useData((state) => state.workspaces.get(delegation.targetId));
   const ahead = useData((state) => queues(state.delegations).get(delegation.id) ?? null);
-  const state = bubbleState(delegation, target, now, stuckSeconds);
-  const detail = workDetail(state, { delegation, target, ahead, now });
+  const state = delegationState(delegation, target, now, stuckSeconds);
+  const detail = stateDetail(state, { delegation, target, ahead, now });
   return (
     <>
-      <WorkMark state={state} />
+      <DelegationMark state={state} />
       {detail !== null && <bdi className={css.detail}>{detail}</bdi>}
     </>
   );
 }
 
 export function ProgressLine({ progress }: { progress: Progress }) {
-  const words = progressWords(progress);
+  const words = progressText(progress);
   if (words === "") return null;
   return (
     <div className={css.progress}>
@@ -96,20 +96,20 @@ export function ProgressLine({ progress }: { progress: Progress }) {
 }
 
 /** The beginning of the answer; all of it is read when it is asked for. */
-export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "reply" | "replyWhole"> }) {
-  const desk = useDesk();
-  const deed = useDeed();
-  const { id, reply, replyWhole } = delegation;
+export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "reply" | "replyComplete"> }) {
+  const session = useSession();
+  const action = useAction();
+  const { id, reply, replyComplete } = delegation;
   if (!reply) return <p className={css.none}>The answer is empty.</p>;
   return (
     <div className={css.answer}>
-      <MessageText text={replyWhole ? reply : `${reply}…`} />
-      {!replyWhole && (
-        <Button kind="quiet" disabled={deed.busy} onClick={() => deed.run(() => desk.readReply(id), "All of the answer is shown")}>
+      <MessageText text={replyComplete ? reply : `${reply}…`} />
+      {!replyComplete && (
+        <Button kind="quiet" disabled={action.busy} onClick={() => action.run(() => session.readReply(id), "All of the answer is shown")}>
           Show all
         </Button>
       )}
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
     </div>
   );
 }
@@ -118,7 +118,7 @@ export function Failure({ delegation }: { delegation: Pick<Delegation, "status" 
   return (
     <div className={css.failure}>
       <p className={delegation.status === "cancelled" ? undefined : css.error} dir="auto">
-        {failedWords(delegation)}
+        {failedText(delegation)}
       </p>
       {delegation.advice && <p dir="auto">{delegation.advice}</p>}
     </div>
@@ -126,28 +126,28 @@ export function Failure({ delegation }: { delegation: Pick<Delegation, "status" 
 }
 
 /** What a person may do about it, and where more of it is. */
-export function Deeds({ delegation, inView = false, children }: { delegation: Delegation; inView?: boolean; children?: ReactNode }) {
+export function DelegationActions({ delegation, inView = false, children }: { delegation: Delegation; inView?: boolean; children?: ReactNode }) {
   const { id, sourceId, retryOf, status } = delegation;
-  const desk = useDesk();
+  const session = useSession();
   const { router } = useApp();
-  const deed = useDeed();
+  const action = useAction();
   const [next, setNext] = useState<string | null>(null);
   const again = useData((state) => retries(state.delegations).get(id)) ?? next;
   const failed = status === "failed" || status === "cancelled";
   const retry = async (): Promise<void> => {
-    const made = await desk.retryWork({ id, sourceId });
+    const made = await session.retryDelegation({ id, sourceId });
     setNext(made);
     if (inView) router.go({ view: "delegation", id: made, node: null });
   };
   return (
     <div className={css.deeds}>
-      {isOpen(delegation) && desk.maySend && (
-        <Button icon="close" disabled={deed.busy} onClick={() => deed.run(() => desk.cancelWork({ id, sourceId }), cancelWords)}>
+      {isOpen(delegation) && session.canSend && (
+        <Button icon="close" disabled={action.busy} onClick={() => action.run(() => session.cancelDelegation({ id, sourceId }), cancelText)}>
           Cancel
         </Button>
       )}
-      {failed && again === null && desk.maySend && (
-        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(retry, "It was given once more")}>
+      {failed && again === null && session.canSend && (
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(retry, "It was given once more")}>
           Retry
         </Button>
       )}
@@ -172,13 +172,13 @@ export function Deeds({ delegation, inView = false, children }: { delegation: De
           It was tried again
         </Link>
       )}
-      {!inView && <Copies delegation={delegation} />}
-      <DeedProblem deed={deed} className={css.problem} />
+      {!inView && <CopyButtons delegation={delegation} />}
+      <ActionProblem deed={action} className={css.problem} />
     </div>
   );
 }
 
-function Copies({ delegation }: { delegation: Delegation }) {
+function CopyButtons({ delegation }: { delegation: Delegation }) {
   const { id, sourceId, task, reply } = delegation;
   return (
     <span className={css.copies}>

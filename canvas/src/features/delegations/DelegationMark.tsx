@@ -1,9 +1,9 @@
 /** How work stands as glyph and word; the colour only repeats what the shape says. */
 
-import type { BubbleState } from "../../core/state/delegations";
+import type { DelegationState } from "../../core/state/delegations";
 import css from "./DelegationMark.module.css";
 
-export const WORK_WORDS: Readonly<Record<BubbleState, string>> = {
+export const STATE_TEXTS: Readonly<Record<DelegationState, string>> = {
   sent: "Sent",
   dispatched: "On its way",
   queued: "Queued",
@@ -19,7 +19,7 @@ export const WORK_WORDS: Readonly<Record<BubbleState, string>> = {
 const HOURGLASS = <path d="M3 1.5h6M3 10.5h6M3.5 1.8c0 4.6 5 3.8 5 8.4M8.5 1.8c0 4.6-5 3.8-5 8.4" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />;
 const RING = <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />;
 
-const SHAPES: Readonly<Record<BubbleState, React.ReactNode>> = {
+const SHAPES: Readonly<Record<DelegationState, React.ReactNode>> = {
   sent: <path d="M2 6h7M6 3l3 3-3 3" fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" strokeLinejoin="round" />,
   dispatched: <path d="M1.5 3l3 3-3 3M6.5 3l3 3-3 3" fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" strokeLinejoin="round" />,
   queued: HOURGLASS,
@@ -47,7 +47,7 @@ const SHAPES: Readonly<Record<BubbleState, React.ReactNode>> = {
   ),
 };
 
-export function WorkGlyph({ state }: { state: BubbleState }) {
+export function DelegationGlyph({ state }: { state: DelegationState }) {
   return (
     <svg className={`${css.glyph} ${css[state]}`} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
       {SHAPES[state]}
@@ -55,11 +55,11 @@ export function WorkGlyph({ state }: { state: BubbleState }) {
   );
 }
 
-export function WorkMark({ state }: { state: BubbleState }) {
+export function DelegationMark({ state }: { state: DelegationState }) {
   return (
     <span className={`${css.mark} ${css[state]}`}>
-      <WorkGlyph state={state} />
-      {WORK_WORDS[state]}
+      <DelegationGlyph state={state} />
+      {STATE_TEXTS[state]}
     </span>
   );
 }

@@ -1,14 +1,14 @@
 import { fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { rowsOf, treeOf, type WorkNode } from "./tree";
-import { Bench } from "../../core/testing/workbench";
-import { WorkTimeline } from "./DelegationTimeline";
+import { rowsOf, treeOf, type DelegationNode } from "./tree";
+import { TestPage } from "../../core/testing/testPage";
+import { DelegationTimeline } from "./DelegationTimeline";
 
 const BEGIN = Date.parse("2026-03-01T12:00:00Z");
 
 /** The time line of work that was given so many seconds ago and waits. */
 function shown(seconds: number): HTMLElement {
-  const node: WorkNode = {
+  const node: DelegationNode = {
     id: "d1",
     parentId: null,
     sourceId: "a",
@@ -28,7 +28,7 @@ function shown(seconds: number): HTMLElement {
     lifeAt: null,
     own: null,
   };
-  new Bench().load().show(<WorkTimeline rows={rowsOf(treeOf([node]), new Set())} facts={[]} now={BEGIN + seconds * 1_000} />);
+  new TestPage().load().show(<DelegationTimeline rows={rowsOf(treeOf([node]), new Set())} facts={[]} now={BEGIN + seconds * 1_000} />);
   return screen.getByRole("region", { name: "Time line" });
 }
 

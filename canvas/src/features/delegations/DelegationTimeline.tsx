@@ -3,28 +3,28 @@
 import { useEffect, useRef, useState } from "react";
 import { IconButton } from "../../ui/Button";
 import { shownTask } from "../../core/state/delegations";
-import { barsOf, type Bar, type WorkRow } from "./tree";
+import { barsOf, type Bar, type TreeRow } from "./tree";
 import { inHours, seconds } from "../../core/text/time";
 import type { DelegationTimelineEntry } from "../../core/wire";
-import { useNameOf } from "./DelegationNode";
+import { useNameOf } from "./NodeDetail";
 import css from "./DelegationTimeline.module.css";
 
 const STEP = 1.5;
-const MOST_ZOOM = 200;
+const MAX_ZOOM = 200;
 /** So many parts has the axis where all of it is seen. */
 const PARTS = 4;
 
 interface Props {
-  rows: readonly WorkRow[];
+  rows: readonly TreeRow[];
   /** Of the first row. Of the others the times are known that every delegation has. */
   facts: readonly DelegationTimelineEntry[];
   now: number;
 }
 
-export function WorkTimeline({ rows, facts, now }: Props) {
+export function DelegationTimeline({ rows, facts, now }: Props) {
   const [zoom, setZoom] = useState(1);
   const box = useRef<HTMLDivElement>(null);
-  const by = (factor: number): void => setZoom((before) => Math.min(MOST_ZOOM, Math.max(1, before * factor)));
+  const by = (factor: number): void => setZoom((before) => Math.min(MAX_ZOOM, Math.max(1, before * factor)));
   useWheel(box, by);
   const drawn = rows.map((row, at) => ({ row, bars: barsOf(row.branch.node, at === 0 ? facts : [], now) }));
   const from = Math.min(...drawn.map(({ row }) => Date.parse(row.branch.node.createdAt)));
@@ -70,7 +70,7 @@ export function WorkTimeline({ rows, facts, now }: Props) {
   );
 }
 
-function Track({ row, bars, from, to }: { row: WorkRow; bars: readonly Bar[]; from: number; to: number }) {
+function Track({ row, bars, from, to }: { row: TreeRow; bars: readonly Bar[]; from: number; to: number }) {
   const { node } = row.branch;
   const name = useNameOf(node.targetId, node.targetName);
   const share = (time: number): string => `${((time - from) / (to - from)) * 100}%`;
@@ -78,7 +78,7 @@ function Track({ row, bars, from, to }: { row: WorkRow; bars: readonly Bar[]; fr
     <li className={css.row} data-track={node.id}>
       <p className={css.label}>
         <bdi>{name}</bdi>
-        <span className="visually-hidden">: {inWords(bars)}</span>
+        <span className="visually-hidden">: {durationText(bars)}</span>
         {node.task !== "" && (
           <bdi className={css.task} aria-hidden="true">
             {shownTask(node.task)}
@@ -107,7 +107,7 @@ function ticksOf(span: number, zoom: number): string[] {
   return Array.from({ length: parts + 1 }, (_, at) => words((span * at) / parts));
 }
 
-function inWords(bars: readonly Bar[]): string {
+function durationText(bars: readonly Bar[]): string {
   const words = bars.map((bar) => `${bar.kind === "waiting" ? "waited" : "worked"} ${seconds((bar.to - bar.from) / 1_000)}`);
   return words.length === 0 ? "nothing yet" : words.join(", then ");
 }

@@ -2,34 +2,34 @@
  * opens. What grows below a row folds nothing that is open. */
 
 import { memo, useLayoutEffect, useRef, useState, type KeyboardEvent } from "react";
-import { useCalmData, useData } from "../../core/app";
+import { useThrottledData, useData } from "../../core/app";
 import { Icon } from "../../ui/Icon";
-import { WorkMark } from "./DelegationMark";
-import { bubbleState, shownTask, type BubbleState, type Pulse } from "../../core/state/delegations";
-import { ownSeconds, sums, type WorkNode, type WorkRow } from "./tree";
+import { DelegationMark } from "./DelegationMark";
+import { delegationState, shownTask, type DelegationState, type Heartbeat } from "../../core/state/delegations";
+import { ownSeconds, sums, type DelegationNode, type TreeRow } from "./tree";
 import { plainLine } from "../../core/text/plain";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import { seconds, stopwatch } from "../../core/text/time";
-import { useNameOf } from "./DelegationNode";
-import { failedWords } from "./words";
+import { useNameOf } from "./NodeDetail";
+import { failedText } from "./texts";
 import css from "./DelegationView.module.css";
 
-const NOBODY: ReadonlyMap<string, Pulse> = new Map();
+const NO_ROWS: ReadonlyMap<string, Heartbeat> = new Map();
 
 interface Props {
-  rows: readonly WorkRow[];
+  rows: readonly TreeRow[];
   now: number;
   onOpen: (id: string) => void;
   onFold: (id: string, folded: boolean) => void;
 }
 
-export function WorkTree({ rows, now, onOpen, onFold }: Props) {
+export function DelegationTree({ rows, now, onOpen, onFold }: Props) {
   const tree = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState<string | null>(null);
   const wantsFocus = useRef(false);
   const stuckSeconds = useData((state) => state.stuckSeconds);
   const runs = rows.some(({ branch }) => branch.node.settledAt === null);
-  const targets = useCalmData((state): ReadonlyMap<string, Pulse> => (runs ? state.workspaces : NOBODY));
+  const targets = useThrottledData((state): ReadonlyMap<string, Heartbeat> => (runs ? state.workspaces : NO_ROWS));
   const at = Math.max(0, rows.findIndex(({ branch }) => branch.node.id === active));
 
   useLayoutEffect(() => {
@@ -44,7 +44,7 @@ export function WorkTree({ rows, now, onOpen, onFold }: Props) {
     wantsFocus.current = true;
     setActive(row.branch.node.id);
   };
-  const sideways = ({ branch, level, expanded }: WorkRow, open: boolean): void => {
+  const sideways = ({ branch, level, expanded }: TreeRow, open: boolean): void => {
     if (expanded === !open) onFold(branch.node.id, !open);
     else if (open && expanded) move(at + 1);
     else if (!open) move(rows.findLastIndex((each, place) => place < at && each.level < level));
@@ -77,9 +77,9 @@ export function WorkTree({ rows, now, onOpen, onFold }: Props) {
             {...row}
             node={node}
             active={place === at}
-            state={bubbleState({ ...node, lifeAt: node.lifeAt ?? node.createdAt }, targets.get(node.targetId ?? ""), now, stuckSeconds)}
+            state={delegationState({ ...node, lifeAt: node.lifeAt ?? node.createdAt }, targets.get(node.targetId ?? ""), now, stuckSeconds)}
             elapsed={stopwatch(node.createdAt, node.settledAt === null ? now : Date.parse(node.settledAt))}
-            told={toldOf(row, now)}
+            told={elapsedText(row, now)}
             onPress={(onTwist) => {
               setActive(node.id);
               if (onTwist && row.expanded !== null) onFold(node.id, row.expanded);
@@ -93,7 +93,7 @@ export function WorkTree({ rows, now, onOpen, onFold }: Props) {
 }
 
 /** Its own time, and with all below it. */
-function toldOf({ branch, expanded }: WorkRow, now: number): string {
+function elapsedText({ branch, expanded }: TreeRow, now: number): string {
   const own = ownSeconds(branch.node, now);
   const words = `waited ${seconds(own.waiting)}, worked ${seconds(own.working)}`;
   if (expanded === null) return words;
@@ -102,11 +102,11 @@ function toldOf({ branch, expanded }: WorkRow, now: number): string {
   return `${words}; with all below: ${plural(all.nodes, "delegation")}, ${all.open} open${failed}, worked ${seconds(all.working)}`;
 }
 
-interface RowProps extends Omit<WorkRow, "branch"> {
-  branch: WorkRow["branch"];
-  node: WorkNode;
+interface RowProps extends Omit<TreeRow, "branch"> {
+  branch: TreeRow["branch"];
+  node: DelegationNode;
   active: boolean;
-  state: BubbleState;
+  state: DelegationState;
   elapsed: string;
   told: string;
   onPress: (onTwist: boolean) => void;
@@ -138,7 +138,7 @@ const Row = memo(
         <div className={css.cell}>
           <p className={css.line}>
             <bdi className={css.name}>{name}</bdi>
-            <WorkMark state={state} />
+            <DelegationMark state={state} />
             <span className={css.quiet}>{elapsed}</span>
           </p>
           {node.task !== "" && (
@@ -149,7 +149,7 @@ const Row = memo(
           {branch.mark !== null && <p className={css.bad}>{MARKS[branch.mark]}</p>}
           {node.status === "failed" && (
             <p className={css.bad} dir="auto">
-              {failedWords(node)}
+              {failedText(node)}
             </p>
           )}
           {node.status === "failed" && node.advice && (

@@ -1,12 +1,12 @@
 import { act, cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { usePlace } from "../../core/app";
-import { Refusal } from "../../core/api/api";
+import { ApiError } from "../../core/api/api";
 import { parsePlace } from "../../core/router";
 import type { Verb } from "../../core/testing/modelServer";
 import type { DelegationDetail, DelegationItem, DelegationTreeNode } from "../../core/wire";
-import { Bench, settled } from "../../core/testing/workbench";
-import { WorkView } from "./DelegationView";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
+import { DelegationView } from "./DelegationView";
 
 const COMPANY: readonly Verb[] = ["a", "b", "c"].map((id) => ({ verb: "create", id, parent: null }));
 const TREE: readonly Verb[] = [
@@ -21,10 +21,10 @@ const TREE: readonly Verb[] = [
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:01:00Z"), toFake: ["Date"] }));
 
 /** The server's word on a delegation, from its own rows. */
-function fullOf(made: Bench, id: string, earlier = 0): DelegationDetail {
+function fullOf(made: TestPage, id: string, earlier = 0): DelegationDetail {
   const rows = ["a", "b", "c"].flatMap((each) => made.server.timeline(each)).filter((item) => item.kind === "delegation");
   const item = rows.find((each) => each.delegation_id === id);
-  if (item === undefined) throw new Refusal(404, "unknown", "There is no such delegation.");
+  if (item === undefined) throw new ApiError(404, "unknown", "There is no such delegation.");
   const node = (each: DelegationItem): DelegationTreeNode => ({
     ...each,
     own_seconds: { waiting: 0, working: 0 },
@@ -37,18 +37,18 @@ function fullOf(made: Bench, id: string, earlier = 0): DelegationDetail {
 
 function Placed() {
   const place = usePlace();
-  return place.view === "delegation" ? <WorkView key={place.id} id={place.id} node={place.node} /> : null;
+  return place.view === "delegation" ? <DelegationView key={place.id} id={place.id} node={place.node} /> : null;
 }
 
-async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0): Promise<Bench> {
-  const made = new Bench();
+async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0): Promise<TestPage> {
+  const made = new TestPage();
   for (const each of [...COMPANY, ...verbs]) made.server.do(each);
   made.load();
   vi.spyOn(made.api, "delegation").mockImplementation(async (id) => fullOf(made, id, earlier));
   made.app.router.go(parsePlace(path, ""));
   made.show(<Placed />);
   await act(() => new Promise((done) => setTimeout(done, 0)));
-  await settled();
+  await flushPromises();
   return made;
 }
 
@@ -100,7 +100,7 @@ test("it grows as it happens, and what is folded stays folded", async () => {
 
 test("nothing in the tree is called stuck while its agent says that it is at work", async () => {
   const made = await shown();
-  act(() => made.desk.data.update((state) => state && { ...state, stuckSeconds: 30 }));
+  act(() => made.session.data.update((state) => state && { ...state, stuckSeconds: 30 }));
   expect(rows()[0]?.textContent).toContain("Stuck");
   made.beat("b", "2026-03-01T12:00:50.000Z");
   expect(rows()[0]?.textContent).toContain("Working");
@@ -121,12 +121,12 @@ test("keys walk the tree, fold it, and open a child in place; the breadcrumb lea
   expect((document.activeElement as HTMLElement).dataset["node"]).toBe("d3");
   press("Enter");
   await act(() => new Promise((done) => setTimeout(done, 0)));
-  await settled();
+  await flushPromises();
   expect(made.app.router.place.get()).toEqual({ view: "delegation", id: "d1", node: "d3" });
   expect(ids()).toEqual(["d3"]);
   const trail = screen.getByRole("navigation", { name: "Where this work belongs" });
   fireEvent.click(within(trail).getByRole("link", { name: "Agent b" }));
-  await settled();
+  await flushPromises();
   expect(ids()).toEqual(["d1", "d2", "d3"]);
 });
 
@@ -155,7 +155,7 @@ test("the time line tells waiting from working, in bars and in words, and is zoo
 test("what ended badly and was looked at is no problem any more", async () => {
   const made = await shown([...TREE, { verb: "settle", id: "a", at: 0, how: "failed", text: "no wood" }]);
   expect(screen.getByRole("region", { name: "Why it ended" }).textContent).toContain("no wood");
-  expect(made.desk.seen.get().has("d1")).toBe(true);
+  expect(made.session.seenProblems.get().has("d1")).toBe(true);
 });
 
 test("work that is not there, and work that cannot be read, each say so", async () => {
@@ -164,16 +164,16 @@ test("work that is not there, and work that cannot be read, each say so", async 
 });
 
 test("a part that the live channel brings before it was read is told of an unreadable one", async () => {
-  const made = new Bench().load();
-  const read = vi.spyOn(made.api, "delegation").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
-  made.show(<WorkView id="d1" node={null} />);
+  const made = new TestPage().load();
+  const read = vi.spyOn(made.api, "delegation").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
+  made.show(<DelegationView id="d1" node={null} />);
   await act(() => new Promise((done) => setTimeout(done, 0)));
-  await settled();
+  await flushPromises();
   expect(screen.getByText("The store is busy.")).toBeTruthy();
   for (const each of [...COMPANY, ...TREE]) made.server.do(each);
   read.mockImplementation(async (id) => fullOf(made, id));
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   await act(() => new Promise((done) => setTimeout(done, 0)));
-  await settled();
+  await flushPromises();
   expect(ids()).toEqual(["d1", "d2", "d3"]);
 });

@@ -8,31 +8,31 @@ import { Notice } from "../../ui/Notice";
 import { useSeconds } from "../../ui/useSeconds";
 import { ORG } from "../../core/router";
 import { rowsOf, sums, type Branch } from "./tree";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import { seconds } from "../../core/text/time";
-import { useFull, useWork } from "./useDelegation";
-import { WorkNode } from "./DelegationNode";
-import { WorkTimeline } from "./DelegationTimeline";
-import { WorkTree } from "./DelegationTree";
+import { useDelegationDetail, useDelegationTree } from "./useDelegation";
+import { NodeDetail } from "./NodeDetail";
+import { DelegationTimeline } from "./DelegationTimeline";
+import { DelegationTree } from "./DelegationTree";
 import css from "./DelegationView.module.css";
 
-export function WorkView({ id, node }: { id: string; node: string | null }) {
+export function DelegationView({ id, node }: { id: string; node: string | null }) {
   const { router } = useApp();
-  const work = useWork(id, node);
-  const own = useFull(node);
+  const work = useDelegationTree(id, node);
+  const own = useDelegationDetail(node);
   const shown = node === null || node === id ? work : own;
   useRememberedScroll(node ?? id);
-  if (work.problem !== null) return <Unread problem={work.problem} missing={work.missing} onRetry={work.retry} />;
+  if (work.problem !== null) return <ReadProblem problem={work.problem} missing={work.missing} onRetry={work.retry} />;
   if (work.full === null) return <Notice icon="clock" title="Reading the work…" />;
   const branch = work.path.at(-1);
   return (
     <div className={css.work}>
       <div className={css.inside}>
         <Trail id={id} path={work.path} parentId={work.full.delegation.parent_id} rootId={work.full.delegation.root_id} />
-        {shown.full !== null && <WorkNode full={shown.full} />}
+        {shown.full !== null && <NodeDetail full={shown.full} />}
         {shown.full === null && shown.problem === null && <p className={css.quiet}>Reading…</p>}
-        {shown.problem !== null && <Unread problem={shown.problem} missing={shown.missing} onRetry={shown.retry} />}
-        <Below
+        {shown.problem !== null && <ReadProblem problem={shown.problem} missing={shown.missing} onRetry={shown.retry} />}
+        <SubTasks
           key={node ?? id}
           tree={branch === undefined ? work.tree : [branch, ...(node === null ? work.tree.filter((each) => each !== branch) : [])]}
           facts={shown.full?.timeline ?? []}
@@ -43,7 +43,7 @@ export function WorkView({ id, node }: { id: string; node: string | null }) {
   );
 }
 
-function Unread({ problem, missing, onRetry }: { problem: string; missing: boolean; onRetry: () => void }) {
+function ReadProblem({ problem, missing, onRetry }: { problem: string; missing: boolean; onRetry: () => void }) {
   const { router } = useApp();
   if (missing) {
     return (
@@ -100,12 +100,12 @@ function Trail({ id, path, parentId, rootId }: { id: string; path: readonly Bran
 
 interface BelowProps {
   tree: readonly Branch[];
-  facts: Parameters<typeof WorkTimeline>[0]["facts"];
+  facts: Parameters<typeof DelegationTimeline>[0]["facts"];
   onOpen: (id: string) => void;
 }
 
 /** The tree and the time line, of which both show the same rows. */
-function Below({ tree, facts, onOpen }: BelowProps) {
+function SubTasks({ tree, facts, onOpen }: BelowProps) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(() => rowsOf(tree, folded), [tree, folded]);
   const runs = tree.some((branch) => sums(branch, 0).open > 0);
@@ -123,9 +123,9 @@ function Below({ tree, facts, onOpen }: BelowProps) {
       <section className={css.section} aria-label="Tree">
         <h3>What came of it</h3>
         <SumLine tree={tree} now={now} />
-        <WorkTree rows={rows} now={now} onOpen={onOpen} onFold={fold} />
+        <DelegationTree rows={rows} now={now} onOpen={onOpen} onFold={fold} />
       </section>
-      <WorkTimeline rows={rows} facts={facts} now={now} />
+      <DelegationTimeline rows={rows} facts={facts} now={now} />
     </>
   );
 }

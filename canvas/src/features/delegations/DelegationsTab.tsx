@@ -1,25 +1,25 @@
 /** What one agent gave to others, and what it was given: the open ones first. */
 
 import { useEffect, useState } from "react";
-import { useData, useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useData, useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { Elapsed } from "../../ui/Elapsed";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { shownTask, type Delegation } from "../../core/state/delegations";
 import { useStored } from "../../core/store/store";
-import { worksOf } from "../../core/state/delegationLists";
-import { StateWords } from "./DelegationItem";
+import { delegationsByWorkspace } from "../../core/state/delegationLists";
+import { StateText } from "./DelegationItem";
 import css from "./DelegationsTab.module.css";
 
 /** More than these are in nobody's eye; the rest is in the chats. */
-const MOST = 100;
+const MAX_ROWS = 100;
 const NONE: readonly Delegation[] = [];
 
-export function WorkTab({ workspaceId }: { workspaceId: string }) {
-  const works = useData((state) => worksOf(state.delegations).get(workspaceId)) ?? NONE;
-  const { problem, read, retry } = useReadWork(workspaceId);
+export function DelegationsTab({ workspaceId }: { workspaceId: string }) {
+  const works = useData((state) => delegationsByWorkspace(state.delegations).get(workspaceId)) ?? NONE;
+  const { problem, read, retry } = useReadDelegations(workspaceId);
   if (works.length === 0) {
     if (problem !== null) {
       return (
@@ -46,16 +46,16 @@ export function WorkTab({ workspaceId }: { workspaceId: string }) {
         </p>
       )}
       <ul className={css.list} aria-label="Work given and taken">
-        {works.slice(0, MOST).map((each) => (
-          <WorkRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
+        {works.slice(0, MAX_ROWS).map((each) => (
+          <DelegationRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
         ))}
       </ul>
-      {works.length > MOST && <p className={css.more}>Older work is in the chats.</p>}
+      {works.length > MAX_ROWS && <p className={css.more}>Older work is in the chats.</p>}
     </div>
   );
 }
 
-function WorkRow({ delegation, given }: { delegation: Delegation; given: boolean }) {
+function DelegationRow({ delegation, given }: { delegation: Delegation; given: boolean }) {
   const { id, sourceId, targetId, task, createdAt, settledAt } = delegation;
   const other = useData((state) => state.workspaces.get(given ? targetId : sourceId)?.name) ?? "an agent that is gone";
   return (
@@ -70,28 +70,28 @@ function WorkRow({ delegation, given }: { delegation: Delegation; given: boolean
         <bdi>{task === "" ? "Work without words" : shownTask(task)}</bdi>
       </Link>
       <p className={css.state}>
-        <StateWords delegation={delegation} />
+        <StateText delegation={delegation} />
       </p>
     </li>
   );
 }
 
 /** Once for each agent, and again after the connection came back. */
-function useReadWork(workspaceId: string): { problem: string | null; read: boolean; retry: () => void } {
-  const desk = useDesk();
-  const lost = useStored(desk.connection.view).mode === "lost";
+function useReadDelegations(workspaceId: string): { problem: string | null; read: boolean; retry: () => void } {
+  const session = useSession();
+  const lost = useStored(session.connection.view).mode === "lost";
   const [problem, setProblem] = useState<string | null>(null);
   const [read, setRead] = useState(false);
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     if (lost) return;
-    desk.readWorkOf(workspaceId).then(
+    session.readDelegationsOf(workspaceId).then(
       () => {
         setProblem(null);
         setRead(true);
       },
-      (error: unknown) => setProblem(wordsOf(error)),
+      (error: unknown) => setProblem(errorText(error)),
     );
-  }, [desk, workspaceId, lost, turn]);
+  }, [session, workspaceId, lost, turn]);
   return { problem, read, retry: () => setTurn((each) => each + 1) };
 }

@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { DelegationTreeNode } from "../../core/wire";
 import { mergeDelegation, type Delegation } from "../../core/state/delegations";
-import { bars, barsOf, nodesOf, pathTo, rowsOf, sums, treeOf, withLive, type Branch, type WorkNode } from "./tree";
+import { bars, barsOf, nodesOf, pathTo, rowsOf, sums, treeOf, withLive, type Branch, type DelegationNode } from "./tree";
 
 const at = (seconds: number): string => new Date(Date.UTC(2026, 2, 1, 12) + seconds * 1_000).toISOString();
 const NOW = Date.parse(at(1_000));
 
-function node(id: string, parentId: string | null, part: Partial<WorkNode> = {}): WorkNode {
+function node(id: string, parentId: string | null, part: Partial<DelegationNode> = {}): DelegationNode {
   return {
     id,
     parentId,

@@ -5,7 +5,7 @@ import type { DelegationTimelineEntry, DelegationTreeNode } from "../../core/wir
 import { RANK, type Delegation, type DelegationStatus } from "../../core/state/delegations";
 
 /** One delegation of a tree. */
-export interface WorkNode {
+export interface DelegationNode {
   id: string;
   parentId: string | null;
   sourceId: string | null;
@@ -33,8 +33,8 @@ interface Seconds {
 }
 
 /** The nodes of the server's tree, each once. */
-export function nodesOf(top: DelegationTreeNode): WorkNode[] {
-  const found = new Map<string, WorkNode>();
+export function nodesOf(top: DelegationTreeNode): DelegationNode[] {
+  const found = new Map<string, DelegationNode>();
   const open: { node: DelegationTreeNode; parentId: string | null }[] = [{ node: top, parentId: top.parent_id }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { node, parentId } = next;
@@ -45,7 +45,7 @@ export function nodesOf(top: DelegationTreeNode): WorkNode[] {
   return [...found.values()];
 }
 
-function nodeOf(node: DelegationTreeNode, parentId: string | null): WorkNode {
+function nodeOf(node: DelegationTreeNode, parentId: string | null): DelegationNode {
   const status = (node.status in RANK ? node.status : "pending") as DelegationStatus;
   return {
     id: node.delegation_id,
@@ -69,13 +69,13 @@ function nodeOf(node: DelegationTreeNode, parentId: string | null): WorkNode {
   };
 }
 
-function nodeOfLive(one: Delegation): WorkNode {
+function nodeOfLive(one: Delegation): DelegationNode {
   const { id, parentId, sourceId, targetId, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt } = one;
   return { id, parentId, sourceId, targetId, targetName: null, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt, own: null };
 }
 
 /** The nodes that were read, as they stand now, and those that have come below them since. */
-export function withLive(read: readonly WorkNode[], delegations: ReadonlyMap<string, Delegation>): WorkNode[] {
+export function withLive(read: readonly DelegationNode[], delegations: ReadonlyMap<string, Delegation>): DelegationNode[] {
   const nodes = new Map(read.map((node) => [node.id, grown(node, delegations.get(node.id))]));
   const below = childrenByParent(delegations);
   const open = [...nodes.keys()];
@@ -89,7 +89,7 @@ export function withLive(read: readonly WorkNode[], delegations: ReadonlyMap<str
   return [...nodes.values()];
 }
 
-function grown(node: WorkNode, live: Delegation | undefined): WorkNode {
+function grown(node: DelegationNode, live: Delegation | undefined): DelegationNode {
   if (live === undefined || RANK[live.status] < RANK[node.status]) return node;
   // The page may know the end of it before the live channel tells it, but not the other way round.
   if (node.settledAt !== null) return node;
@@ -109,7 +109,7 @@ function childrenByParent(delegations: ReadonlyMap<string, Delegation>): Readonl
 }
 
 export interface Branch {
-  node: WorkNode;
+  node: DelegationNode;
   children: readonly Branch[];
   /** Why it stands at the top although it names a parent. */
   mark: "circle" | "missing" | null;
@@ -117,9 +117,9 @@ export interface Branch {
 
 /** The tree of nodes, in the order in which they began. Each node is in it exactly once: what hangs in a circle or below
  * nothing stands at the top with a mark. `top`: what is meant to be the top, whose parent is elsewhere. */
-export function treeOf(nodes: readonly WorkNode[], top: string | null = null): Branch[] {
+export function treeOf(nodes: readonly DelegationNode[], top: string | null = null): Branch[] {
   const all = new Map([...nodes].sort(byBegin).map((node) => [node.id, node]));
-  const children = new Map<string, WorkNode[]>();
+  const children = new Map<string, DelegationNode[]>();
   const roots: Omit<Branch, "children">[] = [];
   for (const node of all.values()) {
     const parent = node.id === top ? undefined : all.get(node.parentId ?? "");
@@ -127,7 +127,7 @@ export function treeOf(nodes: readonly WorkNode[], top: string | null = null): B
     else children.set(parent.id, [...(children.get(parent.id) ?? []), node]);
   }
   const placed = new Set<string>();
-  const branch = (node: WorkNode, mark: Branch["mark"]): Branch => {
+  const branch = (node: DelegationNode, mark: Branch["mark"]): Branch => {
     placed.add(node.id);
     const below = (children.get(node.id) ?? []).filter((child) => !placed.has(child.id));
     return { node, mark, children: below.map((child) => branch(child, null)) };
@@ -138,7 +138,7 @@ export function treeOf(nodes: readonly WorkNode[], top: string | null = null): B
   return found;
 }
 
-function byBegin(one: WorkNode, other: WorkNode): number {
+function byBegin(one: DelegationNode, other: DelegationNode): number {
   if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
   return one.id < other.id ? -1 : 1;
 }
@@ -165,7 +165,7 @@ export function sums(branch: Branch, now: number): Sums {
   return total;
 }
 
-export function ownSeconds(node: WorkNode, now: number): Seconds {
+export function ownSeconds(node: DelegationNode, now: number): Seconds {
   if (node.own !== null) return node.own;
   let [waiting, working] = [0, 0];
   for (const { kind, from, to } of barsOf(node, [], now)) {
@@ -183,19 +183,19 @@ export interface Bar {
 
 /** From the begin to the end, or to now: when it waited and when somebody had it. By its facts where they are known, else by
  * the three times that every delegation has. */
-export function barsOf(node: Pick<WorkNode, "createdAt" | "takenAt" | "settledAt">, facts: readonly DelegationTimelineEntry[], now: number): Bar[] {
+export function barsOf(node: Pick<DelegationNode, "createdAt" | "takenAt" | "settledAt">, facts: readonly DelegationTimelineEntry[], now: number): Bar[] {
   const until = node.settledAt === null ? now : Date.parse(node.settledAt);
-  return facts.length > 0 ? bars(facts, until) : bars(threeFacts(node), until);
+  return facts.length > 0 ? bars(facts, until) : bars(defaultTimeline(node), until);
 }
 
-type Told = Pick<DelegationTimelineEntry, "at" | "phase" | "late">;
+type TimelineEntry = Pick<DelegationTimelineEntry, "at" | "phase" | "late">;
 
-function threeFacts({ createdAt, takenAt }: Pick<WorkNode, "createdAt" | "takenAt">): Told[] {
-  const begun: Told = { at: createdAt, phase: "waiting", late: false };
+function defaultTimeline({ createdAt, takenAt }: Pick<DelegationNode, "createdAt" | "takenAt">): TimelineEntry[] {
+  const begun: TimelineEntry = { at: createdAt, phase: "waiting", late: false };
   return takenAt === null ? [begun] : [begun, { at: takenAt, phase: "working", late: false }];
 }
 
-export function bars(timeline: readonly Told[], until: number): Bar[] {
+export function bars(timeline: readonly TimelineEntry[], until: number): Bar[] {
   const found: Bar[] = [];
   const facts = timeline.filter((fact) => !fact.late).map((fact) => ({ at: Date.parse(fact.at), kind: kindOf(fact.phase) }));
   const times = facts.filter(({ at }) => !Number.isNaN(at)).sort((one, other) => one.at - other.at);
@@ -216,7 +216,7 @@ function kindOf(phase: string): Bar["kind"] | null {
 }
 
 /** The branches in the order in which they are shown, those below folded ones left out. */
-export interface WorkRow {
+export interface TreeRow {
   branch: Branch;
   level: number;
   position: number;
@@ -225,10 +225,10 @@ export interface WorkRow {
   expanded: boolean | null;
 }
 
-export function rowsOf(tree: readonly Branch[], folded: ReadonlySet<string>, level = 1): WorkRow[] {
+export function rowsOf(tree: readonly Branch[], folded: ReadonlySet<string>, level = 1): TreeRow[] {
   return tree.flatMap((branch, at) => {
     const expanded = branch.children.length === 0 ? null : !folded.has(branch.node.id);
-    const row: WorkRow = { branch, level, position: at + 1, siblings: tree.length, expanded };
+    const row: TreeRow = { branch, level, position: at + 1, siblings: tree.length, expanded };
     return expanded ? [row, ...rowsOf(branch.children, folded, level + 1)] : [row];
   });
 }

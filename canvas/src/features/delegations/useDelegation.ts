@@ -1,8 +1,8 @@
 /** A delegation with all that came of it: read once, and from then on told by the live channel. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useData, useDesk } from "../../core/app";
-import { Refusal, wordsOf } from "../../core/api/api";
+import { useData, useSession } from "../../core/app";
+import { ApiError, errorText } from "../../core/api/api";
 import { ofHistory, type Delegation } from "../../core/state/delegations";
 import { useStored } from "../../core/store/store";
 import { nodesOf, pathTo, treeOf, withLive, type Branch } from "./tree";
@@ -11,7 +11,7 @@ import type { DelegationDetail } from "../../core/wire";
 /** So long are changes gathered before what only the server tells (facts, all of an answer) is read again. */
 const GATHER_MS = 300;
 
-export interface Read {
+export interface DelegationRead {
   full: DelegationDetail | null;
   problem: string | null;
   /** There is no such delegation, or not for this person. */
@@ -20,16 +20,16 @@ export interface Read {
 }
 
 /** What the server tells of one delegation; again when it stands at another place, and when the connection came back. */
-export function useFull(id: string | null): Read {
-  const desk = useDesk();
-  const lost = useStored(desk.connection.view).mode === "lost";
-  const stands = useData((state) => standOf(state.delegations.get(id ?? "")));
+export function useDelegationDetail(id: string | null): DelegationRead {
+  const session = useSession();
+  const lost = useStored(session.connection.view).mode === "lost";
+  const stands = useData((state) => versionOf(state.delegations.get(id ?? "")));
   const [full, setFull] = useState<DelegationDetail | null>(null);
   const [failure, setFailure] = useState<{ words: string; missing: boolean } | null>(null);
   const [turn, setTurn] = useState(0);
   const known = full?.delegation.delegation_id === id ? full : null;
   const isFirst = known === null;
-  const isNew = isFirst || (stands !== "" && stands !== standOf(ofHistory(known.delegation)));
+  const isNew = isFirst || (stands !== "" && stands !== versionOf(ofHistory(known.delegation)));
   const wanted = useRef(id);
   wanted.current = id;
   // The first reading brings the stand itself: that must not begin it anew.
@@ -37,18 +37,18 @@ export function useFull(id: string | null): Read {
   useEffect(() => {
     if (id === null || lost || !isNew) return;
     const read = (): void => {
-      desk.readDelegation(id).then(
+      session.readDelegation(id).then(
         (found) => {
           if (wanted.current !== id) return;
           setFailure(null);
           setFull(found);
         },
-        (error: unknown) => wanted.current === id && setFailure({ words: wordsOf(error), missing: error instanceof Refusal && error.status === 404 }),
+        (error: unknown) => wanted.current === id && setFailure({ words: errorText(error), missing: error instanceof ApiError && error.status === 404 }),
       );
     };
     const timer = setTimeout(read, isFirst ? 0 : GATHER_MS);
     return () => clearTimeout(timer);
-  }, [desk, id, lost, isFirst, isNew, change, turn]);
+  }, [session, id, lost, isFirst, isNew, change, turn]);
   return {
     full: known,
     problem: known === null ? (failure?.words ?? null) : null,
@@ -57,18 +57,18 @@ export function useFull(id: string | null): Read {
   };
 }
 
-function standOf(one: Delegation | undefined): string {
+function versionOf(one: Delegation | undefined): string {
   return one === undefined ? "" : `${one.status} ${one.phase} ${one.attempt}`;
 }
 
-export interface Work extends Read {
+export interface DelegationBranch extends DelegationRead {
   tree: readonly Branch[];
   /** From the top to what is looked at. */
   path: readonly Branch[];
 }
 
-export function useWork(id: string, node: string | null): Work {
-  const read = useFull(id);
+export function useDelegationTree(id: string, node: string | null): DelegationBranch {
+  const read = useDelegationDetail(id);
   const delegations = useData((state) => state.delegations);
   const nodes = useMemo(() => (read.full === null ? [] : nodesOf(read.full.tree)), [read.full]);
   const tree = useMemo(() => treeOf(withLive(nodes, delegations), id), [nodes, delegations, id]);

@@ -1,29 +1,29 @@
 /** What of the work needs a person, as of now. */
 
 import { useMemo } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { useNow } from "../../ui/useNow";
-import { isStuck, type Pulse } from "../../core/state/delegations";
+import { isStuck, type Heartbeat } from "../../core/state/delegations";
 import { useSelected, useStored } from "../../core/store/store";
-import { NO_WORK_PROBLEMS, openOnes, workProblems, type WorkProblems } from "../../core/state/delegationLists";
+import { NO_DELEGATION_PROBLEMS, openDelegations, delegationProblems, type DelegationProblems } from "../../core/state/delegationLists";
 
-const NOBODY: ReadonlyMap<string, Pulse> = new Map();
+const NO_WORKSPACES: ReadonlyMap<string, Heartbeat> = new Map();
 
-export function useWorkProblems(): WorkProblems {
-  const desk = useDesk();
-  const delegations = useSelected(desk.calm, (state) => state?.delegations);
-  const refused = useSelected(desk.calm, (state) => state?.refused);
-  const stuckSeconds = useSelected(desk.calm, (state) => state?.stuckSeconds);
-  const seen = useStored(desk.seen);
+export function useDelegationProblems(): DelegationProblems {
+  const session = useSession();
+  const delegations = useSelected(session.throttledData, (state) => state?.delegations);
+  const refused = useSelected(session.throttledData, (state) => state?.refused);
+  const stuckSeconds = useSelected(session.throttledData, (state) => state?.stuckSeconds);
+  const seen = useStored(session.seenProblems);
   const now = useNow();
   // Heartbeats come all the time: only while some work gives no sign of its own do they matter.
   const isQuiet = useMemo(
-    () => openOnes(delegations ?? new Map()).some((each) => isStuck(each, undefined, now, stuckSeconds ?? Infinity)),
+    () => openDelegations(delegations ?? new Map()).some((each) => isStuck(each, undefined, now, stuckSeconds ?? Infinity)),
     [delegations, stuckSeconds, now],
   );
-  const workspaces = useSelected(desk.calm, (state): ReadonlyMap<string, Pulse> => (isQuiet && state?.workspaces) || NOBODY);
+  const workspaces = useSelected(session.throttledData, (state): ReadonlyMap<string, Heartbeat> => (isQuiet && state?.workspaces) || NO_WORKSPACES);
   return useMemo(() => {
-    if (delegations === undefined || refused === undefined || stuckSeconds === undefined) return NO_WORK_PROBLEMS;
-    return workProblems({ delegations, refused, stuckSeconds, workspaces }, now, seen);
+    if (delegations === undefined || refused === undefined || stuckSeconds === undefined) return NO_DELEGATION_PROBLEMS;
+    return delegationProblems({ delegations, refused, stuckSeconds, workspaces }, now, seen);
   }, [delegations, refused, stuckSeconds, workspaces, seen, now]);
 }

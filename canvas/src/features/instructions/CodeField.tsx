@@ -2,12 +2,12 @@
 
 import { useId, useRef, type ReactNode, type UIEvent } from "react";
 import css from "./Instructions.module.css";
-import type { Mark } from "./model";
+import type { Finding } from "./model";
 
 interface Props {
   label: string;
   words: string;
-  marks: readonly Mark[];
+  marks: readonly Finding[];
   disabled?: boolean;
   onChange: (words: string) => void;
 }
@@ -16,8 +16,8 @@ export function CodeField({ label, words, marks, disabled = false, onChange }: P
   const id = useId();
   const gutter = useRef<HTMLDivElement>(null);
   const lines = words.split("\n").length;
-  const marked = new Map(marks.map((mark) => [mark.line, mark.mild ? css.mild : css.marked]));
-  const wrong = marks.some((mark) => !mark.mild);
+  const marked = new Map(marks.map((mark) => [mark.line, mark.warning ? css.mild : css.marked]));
+  const wrong = marks.some((mark) => !mark.warning);
   const follow = (event: UIEvent<HTMLTextAreaElement>): void => {
     if (gutter.current) gutter.current.scrollTop = event.currentTarget.scrollTop;
   };
@@ -48,20 +48,20 @@ export function CodeField({ label, words, marks, disabled = false, onChange }: P
           onChange={(event) => onChange(event.target.value)}
         />
       </div>
-      <Marks id={id} marks={marks} />
+      <Findings id={id} marks={marks} />
     </>
   );
 }
 
 /** What the server found, in its words. */
-export function Marks({ id, marks }: { id?: string; marks: readonly Mark[] }): ReactNode {
+export function Findings({ id, marks }: { id?: string; marks: readonly Finding[] }): ReactNode {
   if (marks.length === 0) return null;
   return (
     <ul className={css.marks} id={id}>
-      {marks.map(({ line, words, mild }, at) => (
-        <li key={at} className={mild ? css.warning : undefined}>
+      {marks.map(({ line, text, warning }, at) => (
+        <li key={at} className={warning ? css.warning : undefined}>
           {line !== null && <strong>Line {line}: </strong>}
-          <bdi>{words}</bdi>
+          <bdi>{text}</bdi>
         </li>
       ))}
     </ul>

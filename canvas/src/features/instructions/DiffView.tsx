@@ -2,7 +2,7 @@
 
 import type { DiffLine } from "./diff";
 import css from "./Instructions.module.css";
-import { placeWords, type TextDiff } from "./model";
+import { partLabel, type TextDiff } from "./model";
 
 const SIGNS: Readonly<Record<DiffLine["kind"], { sign: string; word: string }>> = {
   same: { sign: " ", word: "" },
@@ -15,9 +15,9 @@ export function DiffView({ diffs, none }: { diffs: readonly TextDiff[]; none: st
   return (
     <>
       {diffs.map(({ where, lines }) => (
-        <section key={where} className={css.diff} aria-label={`Changes of ${placeWords(where)}`}>
-          <p className={css.diffName}>{placeWords(where)}</p>
-          <div className={css.diffLines} tabIndex={0} role="region" aria-label={`Lines of ${placeWords(where)}`}>
+        <section key={where} className={css.diff} aria-label={`Changes of ${partLabel(where)}`}>
+          <p className={css.diffName}>{partLabel(where)}</p>
+          <div className={css.diffLines} tabIndex={0} role="region" aria-label={`Lines of ${partLabel(where)}`}>
             {lines.map(({ kind, text }, at) => (
               <div key={at} className={css[kind]}>
                 <span aria-hidden="true" className={css.sign}>

@@ -2,22 +2,22 @@
 
 import { useId, useState } from "react";
 import { Button } from "../../ui/Button";
-import { CodeField, Marks } from "./CodeField";
+import { CodeField, Findings } from "./CodeField";
 import css from "./Instructions.module.css";
-import { BLOCKS, blockNames, type Mark, type Parts } from "./model";
+import { BLOCKS, blockNames, type Finding, type Parts } from "./model";
 
 interface Props {
   parts: Parts;
   base: { name: string; parts: Parts } | null;
   /** Whether texts of its own are beside those of the base; else they are all its own. */
   extending: boolean;
-  marks: readonly Mark[];
+  marks: readonly Finding[];
   disabled: boolean;
   onChange: (parts: Parts) => void;
 }
 
 export function Editor({ parts, base, extending, marks, disabled, onChange }: Props) {
-  const at = (where: string): readonly Mark[] => marks.filter((mark) => mark.where === where);
+  const at = (where: string): readonly Finding[] => marks.filter((mark) => mark.where === where);
   const below = extending ? base : null;
   const set = (change: Partial<Parts>): void => onChange({ ...parts, ...change });
   const setBlock = (name: string, words: string | undefined): void => {
@@ -85,7 +85,7 @@ interface BlockProps {
   own: string | undefined;
   inherited: string | undefined;
   baseName: string | null;
-  marks: readonly Mark[];
+  marks: readonly Finding[];
   disabled: boolean;
   onChange: (words: string | undefined) => void;
 }
@@ -118,7 +118,7 @@ function Block({ name, own, inherited, baseName, marks, disabled, onChange }: Bl
             <pre className={css.inherited} tabIndex={0} role="region" aria-label={`Text ${name} of ${baseName ?? "the base"}`}>
               {inherited}
             </pre>
-            <Marks marks={marks} />
+            <Findings marks={marks} />
           </>
         )
       )}
@@ -131,7 +131,7 @@ interface FactProps {
   hint: string;
   value: string | null;
   inherited: string | null;
-  marks: readonly Mark[];
+  marks: readonly Finding[];
   disabled: boolean;
   onChange: (words: string | null) => void;
 }
@@ -156,7 +156,7 @@ function Fact({ label, hint, value, inherited, marks, disabled, onChange }: Fact
         spellCheck={false}
         autoComplete="off"
         disabled={disabled}
-        aria-invalid={marks.some((mark) => !mark.mild) || undefined}
+        aria-invalid={marks.some((mark) => !mark.warning) || undefined}
         aria-describedby={`${id}hint`}
         onChange={(event) => {
           setTyped(event.target.value);
@@ -166,7 +166,7 @@ function Fact({ label, hint, value, inherited, marks, disabled, onChange }: Fact
       <p id={`${id}hint`} className={css.hint}>
         {hint}
       </p>
-      <Marks marks={marks} />
+      <Findings marks={marks} />
     </div>
   );
 }

@@ -1,11 +1,11 @@
 import { act, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Refusal } from "../../core/api/api";
+import { ApiError } from "../../core/api/api";
 import { announce, Announcer } from "../../ui/Announcer";
-import { Bench, settled } from "../../core/testing/workbench";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
 import type { TemplateRow, TemplateVersion } from "../../core/wire";
 import InstructionsView from "./InstructionsView";
-import SeatInstructions from "./WorkspaceInstructions";
+import WorkspaceInstructions from "./WorkspaceInstructions";
 import { TEST_TEXT } from "./TestPush";
 
 function version(part: Partial<TemplateVersion>): TemplateVersion {
@@ -64,7 +64,7 @@ class Answers {
 }
 
 let answers: Answers;
-const benches: Bench[] = [];
+const benches: TestPage[] = [];
 
 beforeEach(() => {
   answers = new Answers();
@@ -74,23 +74,23 @@ afterEach(() => {
   for (const { app } of benches.splice(0)) app.unsaved.retain(() => false); // what asks before a page is left is the window's
 });
 
-function bench(role = "owner"): Bench {
-  const made = new Bench({ role });
+function page(role = "owner"): TestPage {
+  const made = new TestPage({ role });
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
   benches.push(made);
-  vi.spyOn(made.api, "ask").mockImplementation((async (method: string, path: string, body: unknown) => {
+  vi.spyOn(made.api, "request").mockImplementation((async (method: string, path: string, body: unknown) => {
     const answer = answers.answer(method, path, body);
     if (answer instanceof Error) throw answer;
     return answer;
-  }) as typeof made.api.ask);
+  }) as typeof made.api.request);
   return made;
 }
 
-async function open(templateId: string | null = "support"): Promise<Bench> {
-  const made = bench();
+async function open(templateId: string | null = "support"): Promise<TestPage> {
+  const made = page();
   made.show(<InstructionsView templateId={templateId} />);
-  await settled();
+  await flushPromises();
   await waitFor(() => templateId === null || screen.getByRole("region", { name: "Rendered instructions" }));
   return made;
 }
@@ -103,7 +103,7 @@ async function type(name: string, words: string): Promise<void> {
   fireEvent.change(field(name), { target: { value: words } });
   await act(() => vi.advanceTimersByTimeAsync(1_000));
   vi.useRealTimers();
-  await settled();
+  await flushPromises();
 }
 
 test("the list tells runtime, version, trial and figures of every template", async () => {
@@ -155,16 +155,16 @@ test("an answer to an earlier question does not take the place of a later one", 
   await type("Text compact", "one");
   await type("Text compact", "two");
   waiting[1]?.({ text: "of two", tokens: 1 });
-  await settled();
+  await flushPromises();
   waiting[0]?.({ text: "of one", tokens: 1 });
-  await settled();
+  await flushPromises();
   expect(rendered()).toBe("of two");
 });
 
 test("what is wrong is shown at its line, and the last right text stays beside it", async () => {
   await open();
   const said = { error: "There is no variable 'nobody'.", reason: "there is no variable 'nobody'", line: 2, part: "compact" };
-  answers.preview = () => new Refusal(422, "bad_template", "There is no variable 'nobody'.", said);
+  answers.preview = () => new ApiError(422, "bad_template", "There is no variable 'nobody'.", said);
   await type("Text compact", "fine\n{{ nobody }}");
   const text = field("Text compact");
   expect(text.getAttribute("aria-invalid")).toBe("true");
@@ -191,14 +191,14 @@ test("a new version is saved with its note, and what the server refuses keeps th
   await open();
   await type("Text compact", "brief");
   fireEvent.change(field("Note"), { target: { value: "less words" } });
-  answers.save = () => new Refusal(422, "bad_template", "It names no tool.", { reason: "it names no tool", line: 1, part: "compact" });
+  answers.save = () => new ApiError(422, "bad_template", "It names no tool.", { reason: "it names no tool", line: 1, part: "compact" });
   fireEvent.click(screen.getByRole("button", { name: "Save a new version" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("group", { name: "Save" }).textContent).toContain("Look at: compact.");
   expect(field("Text compact")).toHaveProperty("value", "brief");
   answers.save = () => ({ template: OWN.template, warnings: [] });
   fireEvent.click(screen.getByRole("button", { name: "Save a new version" }));
-  await settled();
+  await flushPromises();
   expect(answers.of("PUT", "/support").map(({ body }) => body)[1]).toEqual({ parts: { tools: [], lines: ["Be kind."], blocks: { compact: "brief" } }, in_force: true, note: "less words" });
   expect(screen.queryByText("Not saved yet")).toBeNull();
 });
@@ -206,16 +206,16 @@ test("a new version is saved with its note, and what the server refuses keeps th
 const leaving = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
 
 test("unsaved changes stay while another view is shown, and the browser asks before it leaves", async () => {
-  const made = bench();
+  const made = page();
   const first = made.show(<InstructionsView templateId="support" />);
-  await settled();
+  await flushPromises();
   expect(leaving()).toBe(false);
   await type("Text compact", "half done");
   expect(leaving()).toBe(true);
   first.unmount();
   expect(leaving()).toBe(true);
   made.show(<InstructionsView templateId="support" />);
-  await settled();
+  await flushPromises();
   expect(field("Text compact")).toHaveProperty("value", "half done");
   fireEvent.click(screen.getByRole("button", { name: "Forget my changes" }));
   expect(field("Text compact")).toHaveProperty("value", "shorter\nstill");
@@ -230,8 +230,8 @@ test.each(["by oneself", "by somebody else"])("what was changed in a template th
   if (by === "by oneself") {
     fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
     fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
-  } else act(() => made.desk.templateChanges.update((count) => count + 1));
-  await settled();
+  } else act(() => made.session.templateChanges.update((count) => count + 1));
+  await flushPromises();
   expect([screen.queryByText("There is no such template") !== null, leaving()]).toEqual([true, false]);
 });
 
@@ -241,19 +241,19 @@ test("what was changed in a template of which Molecule's own is in force again i
   expect(leaving()).toBe(true);
   fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
   fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
-  await settled();
+  await flushPromises();
   expect([screen.queryByText("Not saved yet"), leaving()]).toEqual([null, false]);
 });
 
 test("what one person has changed is not another's", async () => {
-  const made = bench();
+  const made = page();
   const first = made.show(<InstructionsView templateId="support" />);
-  await settled();
+  await flushPromises();
   await type("Text compact", "what Ada began");
   first.unmount();
-  made.desk.session.user.id = "bob";
+  made.session.identity.user.id = "bob";
   made.show(<InstructionsView templateId="support" />);
-  await settled();
+  await flushPromises();
   expect(field("Text compact")).toHaveProperty("value", "shorter\nstill");
 });
 
@@ -280,7 +280,7 @@ test("the changes tell what differs from the base and what is not saved, in word
 test("a template that came with Molecule and was changed is told by what it was", async () => {
   await open("codex-default");
   fireEvent.click(screen.getByRole("tab", { name: "Changes" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("heading", { name: "What differs from version 1, which came with Molecule" })).toBeTruthy();
   expect(screen.getAllByRole("region", { name: /^Changes of/ }).map((each) => each.textContent)).toEqual(["compact−removed: short+added: curt"]);
 });
@@ -288,7 +288,7 @@ test("a template that came with Molecule and was changed is told by what it was"
 test("versions are compared, restored, tried on a share and put in force", async () => {
   await open();
   fireEvent.click(screen.getByRole("tab", { name: "Versions" }));
-  await settled();
+  await flushPromises();
   const [fourth, third] = screen.getByRole("list", { name: "Versions of support" }).children;
   expect(fourth?.textContent).toContain("tried on 10 %");
   expect(fourth?.textContent).toContain("try less");
@@ -297,7 +297,7 @@ test("versions are compared, restored, tried on a share and put in force", async
   expect(screen.getByRole("region", { name: "Changes of compact" }).textContent).toContain("added: shortest");
   for (const name of ["Put it in force", "End the trial", "Restore version 4"]) {
     fireEvent.click(screen.getByRole("button", { name }));
-    await settled();
+    await flushPromises();
   }
   expect(answers.of("POST", "/support/canary").map(({ body }) => body)).toEqual([{ version: 4, percent: 100 }, { version: 4, percent: 0 }]);
   expect(answers.of("POST", "/support/restore").map(({ body }) => body)).toEqual([{ version: 4 }]);
@@ -306,7 +306,7 @@ test("versions are compared, restored, tried on a share and put in force", async
 test("the figures stand in a table, and the trial in words", async () => {
   await open();
   fireEvent.click(screen.getByRole("tab", { name: "Figures" }));
-  await settled();
+  await flushPromises();
   const rows = within(screen.getByRole("table")).getAllByRole("row").slice(1).map((row) => [...row.children].map((cell) => cell.textContent));
   expect(rows).toEqual([
     ["4", "10", "4", "0", "1", "5", "0", "40.0 %", "40 tokens"],
@@ -320,7 +320,7 @@ test("a test push is a usual message that says what it is", async () => {
   const made = await open();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   fireEvent.click(screen.getByRole("button", { name: "Send the test" }));
-  await settled();
+  await flushPromises();
   expect(send.mock.calls[0]?.slice(0, 3)).toEqual(["a", expect.any(String), TEST_TEXT]);
   expect(screen.getByRole("link", { name: "See what became of it" }).getAttribute("href")).toBe("/app/chat/a");
 });
@@ -328,12 +328,12 @@ test("a test push is a usual message that says what it is", async () => {
 test("a test push is called sent only when the server has it", async () => {
   const made = await open();
   let answer: () => void = () => undefined;
-  vi.spyOn(made.api, "send").mockRejectedValueOnce(new Refusal(503, null, "The server is busy.")).mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
+  vi.spyOn(made.api, "send").mockRejectedValueOnce(new ApiError(503, null, "The server is busy.")).mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
   announce("");
   const { container: said } = render(<Announcer />);
   const press = async (): Promise<void> => {
     fireEvent.click(screen.getByRole("button", { name: "Send the test" }));
-    await settled();
+    await flushPromises();
   };
   await press();
   expect(screen.getByRole("alert").textContent).toBe("The test was not sent: The server is busy.");
@@ -341,7 +341,7 @@ test("a test push is called sent only when the server has it", async () => {
   expect(screen.queryByRole("alert")).toBeNull();
   expect(said.textContent.trim()).toBe("");
   answer();
-  await settled();
+  await flushPromises();
   expect(said.textContent).toContain("The test was sent");
 });
 
@@ -351,41 +351,41 @@ test("a template of one's own extends another one", async () => {
   fireEvent.change(field("Name"), { target: { value: " sales " } });
   fireEvent.change(screen.getByLabelText("It extends"), { target: { value: "codex-default" } });
   fireEvent.click(screen.getByRole("button", { name: "Make it" }));
-  await settled();
+  await flushPromises();
   expect(answers.of("POST", "")[0]?.body).toEqual({ id: "sales", runtime: "codex", extends: "codex-default", parts: { tools: [], lines: [], blocks: {} } });
 });
 
 test("what cannot be read says why and can be read again", async () => {
-  const made = bench();
-  vi.mocked(made.api.ask).mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  const made = page();
+  vi.mocked(made.api.request).mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
   made.show(<InstructionsView templateId={null} />);
-  await settled();
+  await flushPromises();
   expect(screen.getByText("The store is busy.")).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("region", { name: "Templates" })).toBeTruthy();
 });
 
 test("an agent's seat says how it is told, how long it has and who sends its drafts", async () => {
-  const made = bench();
-  const change = vi.spyOn(made.api, "changeSeat").mockResolvedValue({});
-  const workspace = made.desk.data.get()?.workspaces.get("a");
+  const made = page();
+  const change = vi.spyOn(made.api, "changeWorkspace").mockResolvedValue({});
+  const workspace = made.session.data.get()?.workspaces.get("a");
   if (workspace === undefined) throw new Error("no workspace");
-  made.show(<SeatInstructions workspace={workspace} />);
-  await settled();
+  made.show(<WorkspaceInstructions workspace={workspace} />);
+  await flushPromises();
   fireEvent.click(screen.getByLabelText("Always in short"));
-  await settled();
+  await flushPromises();
   fireEvent.click(screen.getByLabelText("Send what it said without sending it"));
-  await settled();
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("How they are told"), { target: { value: "xml" } });
-  await settled();
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Answer due after (seconds)"), { target: { value: "-3" } });
   expect(screen.getByRole("button", { name: "Set" })).toHaveProperty("disabled", true);
   fireEvent.change(screen.getByLabelText("Answer due after (seconds)"), { target: { value: "0" } });
   fireEvent.click(screen.getByRole("button", { name: "Set" }));
-  await settled();
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Template of its instructions"), { target: { value: "support" } });
-  await settled();
+  await flushPromises();
   expect(change.mock.calls).toEqual([
     ["a", { instruction_compact: true }],
     ["a", { send_drafts: true }],
@@ -396,11 +396,11 @@ test("an agent's seat says how it is told, how long it has and who sends its dra
 });
 
 test("an operator sets what is about one seat, and chooses no template", async () => {
-  const made = bench("operator");
-  const workspace = made.desk.data.get()?.workspaces.get("a");
+  const made = page("operator");
+  const workspace = made.session.data.get()?.workspaces.get("a");
   if (workspace === undefined) throw new Error("no workspace");
-  made.show(<SeatInstructions workspace={workspace} />);
-  await settled();
+  made.show(<WorkspaceInstructions workspace={workspace} />);
+  await flushPromises();
   expect(screen.queryByLabelText("Template of its instructions")).toBeNull();
   expect(screen.getByLabelText("How they are told")).toBeTruthy();
   expect(answers.calls).toEqual([]);

@@ -2,29 +2,29 @@
  * when it is first opened. */
 
 import { useMemo, useState } from "react";
-import { useApp, useCalmData, useDesk } from "../../core/app";
+import { useApp, useThrottledData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import { useStored } from "../../core/store/store";
-import { Calls } from "./calls";
-import { useForgetGone } from "./drafts";
-import { sumWords } from "./figures";
+import { InstructionsApi } from "./api";
+import { useForgetRemoved } from "./drafts";
+import { summaryText } from "./metrics";
 import css from "./Instructions.module.css";
-import { rowWords, type Row } from "./model";
+import { rowText, type Row } from "./model";
 import { NewTemplate } from "./NewTemplate";
 import { TemplateView } from "./TemplateView";
-import { useAsked } from "../../core/api/useRequest";
+import { useRequest } from "../../core/api/useRequest";
 
 export default function InstructionsView({ templateId }: { templateId: string | null }) {
-  const desk = useDesk();
+  const session = useSession();
   const { router } = useApp();
   const narrow = useMedia(NARROW);
-  const changes = `${useStored(desk.templateChanges)} ${useAssigned()}`;
-  const calls = useMemo(() => new Calls(desk.api, desk.session.org.id), [desk]);
-  const { value: rows, problem, reread } = useAsked(() => calls.templates(), changes);
-  useForgetGone(rows);
+  const changes = `${useStored(session.templateChanges)} ${useAssigned()}`;
+  const calls = useMemo(() => new InstructionsApi(session.api, session.identity.org.id), [session]);
+  const { value: rows, problem, reread } = useRequest(() => calls.templates(), changes);
+  useForgetRemoved(rows);
   const [making, setMaking] = useState(false);
   if (rows === null) {
     if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
@@ -86,20 +86,20 @@ export default function InstructionsView({ templateId }: { templateId: string | 
 
 /** Who has chosen which template, as one text: how many are told with each is counted anew when it changes. */
 function useAssigned(): string {
-  const workspaces = useCalmData((state) => state.workspaces);
+  const workspaces = useThrottledData((state) => state.workspaces);
   return useMemo(() => {
     const chosen = [...workspaces.values()].filter((each) => each.instruction_template_id !== null);
     return chosen.map((each) => `${each.id} ${each.instruction_template_id}`).join();
   }, [workspaces]);
 }
 
-function Entry({ calls, row, turn, current }: { calls: Calls; row: Row; turn: string; current: boolean }) {
-  const { value } = useAsked(() => calls.figures(row.id), turn);
+function Entry({ calls, row, turn, current }: { calls: InstructionsApi; row: Row; turn: string; current: boolean }) {
+  const { value } = useRequest(() => calls.figures(row.id), turn);
   return (
     <Link className={css.entry} to={{ view: "instructions", templateId: row.id }} aria-current={current ? "page" : undefined}>
       <span className={css.entryName}>{row.id}</span>
-      <span className={css.entryFacts}>{rowWords(row)}</span>
-      <span className={css.entryFacts}>{value === null ? "\u00a0" : sumWords(value)}</span>
+      <span className={css.entryFacts}>{rowText(row)}</span>
+      <span className={css.entryFacts}>{value === null ? "\u00a0" : summaryText(value)}</span>
     </Link>
   );
 }

@@ -3,13 +3,13 @@
 import { useId, useState, type FormEvent } from "react";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
-import { DeedProblem, useDeed } from "../../ui/useAction";
-import type { Calls } from "./calls";
+import { ActionProblem, useAction } from "../../ui/useAction";
+import type { InstructionsApi } from "./api";
 import css from "./Instructions.module.css";
 import { NO_PARTS, type Row } from "./model";
 
 interface Props {
-  calls: Calls;
+  calls: InstructionsApi;
   rows: readonly Row[];
   onMade: (id: string) => Promise<void>;
   onClose: () => void;
@@ -18,14 +18,14 @@ interface Props {
 export function NewTemplate({ calls, rows, onMade, onClose }: Props) {
   const [name, setName] = useState("");
   const [base, setBase] = useState(rows[0]?.id ?? "");
-  const deed = useDeed();
+  const action = useAction();
   const id = useId();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const wanted = name.trim();
     if (wanted === "") return;
     const runtime = rows.find((row) => row.id === base)?.runtime ?? "generic-mcp";
-    deed.run(() => calls.make({ id: wanted, runtime, extends: base, parts: NO_PARTS }), "The template was made", () => onMade(wanted));
+    action.run(() => calls.make({ id: wanted, runtime, extends: base, parts: NO_PARTS }), "The template was made", () => onMade(wanted));
   };
   return (
     <Dialog label="New template" onClose={onClose}>
@@ -39,9 +39,9 @@ export function NewTemplate({ calls, rows, onMade, onClose }: Props) {
           ))}
         </select>
         <p className={css.hint}>It says what that one says, until you change a text or add one. Agents get it once it is chosen for them, in their panel.</p>
-        <DeedProblem deed={deed} className={css.problem} />
+        <ActionProblem deed={action} className={css.problem} />
         <div className={css.deeds}>
-          <Button type="submit" kind="primary" disabled={deed.busy || name.trim() === ""}>
+          <Button type="submit" kind="primary" disabled={action.busy || name.trim() === ""}>
             Make it
           </Button>
           <Button onClick={onClose}>Cancel</Button>

@@ -1,13 +1,13 @@
 /** What an agent would read: the server's own rendering of the text as it stands in the editor, letter for letter. */
 
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { useData, useDesk } from "../../core/app";
-import { Refusal, wordsOf } from "../../core/api/api";
+import { useData, useSession } from "../../core/app";
+import { ApiError, errorText } from "../../core/api/api";
 import { members } from "../../core/state/json";
-import { plural } from "../../core/text/words";
-import { Calls } from "./calls";
+import { plural } from "../../core/text/strings";
+import { InstructionsApi } from "./api";
 import css from "./Instructions.module.css";
-import { FORMS, KINDS, markOf, type Mark, type Parts, type Preview } from "./model";
+import { FORMS, KINDS, findingOf, type Finding, type Parts, type Preview } from "./model";
 
 /** So many milliseconds after the last key the server is asked. */
 const PAUSE_MS = 300;
@@ -17,7 +17,7 @@ interface Props {
   runtime: string;
   parts: Parts;
   /** What is wrong with the text, or unusual in it, whenever the server was asked. */
-  onMarks: (marks: readonly Mark[]) => void;
+  onMarks: (marks: readonly Finding[]) => void;
 }
 
 export function PreviewPanel({ templateId, runtime, parts, onMarks }: Props) {
@@ -85,7 +85,7 @@ function Select({ label, value, onChange, children }: { label: string; value: st
   );
 }
 
-interface Wish {
+interface PreviewInput {
   workspaceId: string | null;
   kind: string;
   form: string;
@@ -94,8 +94,8 @@ interface Wish {
 }
 
 /** Asks the server when nothing has changed for a moment. Of several answers the one to the last question counts. */
-function usePreview({ workspaceId, kind, form, templateId, parts }: Wish, onMarks: Props["onMarks"]): { preview: Preview | null; problem: string | null; asking: boolean } {
-  const { api, session } = useDesk();
+function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput, onMarks: Props["onMarks"]): { preview: Preview | null; problem: string | null; asking: boolean } {
+  const { api, identity } = useSession();
   const [shown, setShown] = useState<{ preview: Preview | null; problem: string | null }>({ preview: null, problem: null });
   const [asking, setAsking] = useState(false);
   const turn = useRef(0);
@@ -108,7 +108,7 @@ function usePreview({ workspaceId, kind, form, templateId, parts }: Wish, onMark
     setAsking(true);
     const timer = setTimeout(
       () => {
-        new Calls(api, session.org.id).preview({ workspaceId, kind, form, templateId, parts }).then(
+        new InstructionsApi(api, identity.org.id).preview({ workspaceId, kind, form, templateId, parts }).then(
           ({ preview, warnings }) => {
             if (own !== turn.current) return;
             setShown({ preview, problem: null });
@@ -117,21 +117,21 @@ function usePreview({ workspaceId, kind, form, templateId, parts }: Wish, onMark
           },
           (error: unknown) => {
             if (own !== turn.current) return;
-            setShown((before) => ({ ...before, problem: wordsOf(error) }));
+            setShown((before) => ({ ...before, problem: errorText(error) }));
             setAsking(false);
-            told.current(marksOf(error));
+            told.current(findingsOf(error));
           },
         );
       },
       own === 1 ? 0 : PAUSE_MS,
     );
     return () => clearTimeout(timer);
-  }, [api, session, workspaceId, kind, form, templateId, parts]);
+  }, [api, identity, workspaceId, kind, form, templateId, parts]);
   return { ...shown, asking };
 }
 
 /** What a refusal says about the text; nothing if it is about something else. */
-export function marksOf(error: unknown): Mark[] {
-  if (!(error instanceof Refusal) || error.status !== 422 || members(error.answer) === null) return [];
-  return [markOf(error.answer, error.message)];
+export function findingsOf(error: unknown): Finding[] {
+  if (!(error instanceof ApiError) || error.status !== 422 || members(error.body) === null) return [];
+  return [findingOf(error.body, error.message)];
 }

@@ -5,25 +5,25 @@ import { useApp } from "../../core/app";
 import { Button, IconButton } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Tabs } from "../../ui/Tabs";
-import { plural } from "../../core/text/words";
-import { DeedProblem, useDeed } from "../../ui/useAction";
-import type { Calls } from "./calls";
+import { plural } from "../../core/text/strings";
+import { ActionProblem, useAction } from "../../ui/useAction";
+import type { InstructionsApi } from "./api";
 import { DiffView } from "./DiffView";
-import { useDraft, useForget } from "./drafts";
+import { useDraft, useForgetDraft } from "./drafts";
 import { Editor } from "./Editor";
-import { FiguresTable } from "./FiguresTable";
-import { Marks } from "./CodeField";
+import { MetricsTable } from "./MetricsTable";
+import { Findings } from "./CodeField";
 import css from "./Instructions.module.css";
-import { diffParts, placeWords, rowWords, type Mark, type Parts, type Row, type Template } from "./model";
-import { marksOf, PreviewPanel } from "./PreviewPanel";
+import { diffParts, partLabel, rowText, type Finding, type Parts, type Row, type Template } from "./model";
+import { findingsOf, PreviewPanel } from "./PreviewPanel";
 import { TestPush } from "./TestPush";
-import { useAsked } from "../../core/api/useRequest";
+import { useRequest } from "../../core/api/useRequest";
 import { Versions } from "./Versions";
 
 type Tab = "text" | "changes" | "versions" | "figures";
 
 interface Props {
-  calls: Calls;
+  calls: InstructionsApi;
   row: Row;
   /** Changes when a template does. */
   turn: string;
@@ -33,7 +33,7 @@ interface Props {
 
 export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
   const { router } = useApp();
-  const { value: template, problem, reread } = useAsked(() => calls.template(row.id), turn);
+  const { value: template, problem, reread } = useRequest(() => calls.template(row.id), turn);
   const [tab, setTab] = useState<Tab>("text");
   const changed = async (): Promise<void> => {
     await Promise.all([reread(), onChanged()]);
@@ -45,7 +45,7 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
         <div className={css.templateName}>
           <h2>{row.id}</h2>
           <p className={css.hint}>
-            {rowWords(row)}. Told to {plural(row.usedBy + row.defaultFor, "agent")}.
+            {rowText(row)}. Told to {plural(row.usedBy + row.defaultFor, "agent")}.
           </p>
         </div>
         {(row.edited || !row.builtIn) && <Remove calls={calls} row={row} onRemoved={onChanged} />}
@@ -67,10 +67,10 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
           onChange={setTab}
         >
           <div className={css.panel}>
-            {tab === "text" && <Writing calls={calls} template={template} onSaved={changed} />}
+            {tab === "text" && <EditTab calls={calls} template={template} onSaved={changed} />}
             {tab === "changes" && <Changes calls={calls} template={template} turn={turn} />}
             {tab === "versions" && <Versions calls={calls} template={template} turn={`${turn} ${template.version} ${template.canary}`} disabled={false} onChanged={changed} />}
-            {tab === "figures" && <FiguresTable calls={calls} templateId={template.id} turn={turn} />}
+            {tab === "figures" && <MetricsTable calls={calls} templateId={template.id} turn={turn} />}
           </div>
         </Tabs>
       )}
@@ -78,18 +78,18 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
   );
 }
 
-function Writing({ calls, template, onSaved }: { calls: Calls; template: Template; onSaved: () => Promise<void> }) {
+function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; template: Template; onSaved: () => Promise<void> }) {
   const draft = useDraft(template);
-  const [marks, setMarks] = useState<readonly Mark[]>([]);
+  const [marks, setMarks] = useState<readonly Finding[]>([]);
   const [note, setNote] = useState("");
   const [inForce, setInForce] = useState(true);
-  const deed = useDeed();
-  const hear = useCallback((found: readonly Mark[]) => setMarks(found), []);
+  const action = useAction();
+  const hear = useCallback((found: readonly Finding[]) => setMarks(found), []);
   const save = (): void =>
-    deed.run(
+    action.run(
       () =>
         calls.save(template.id, draft.parts, note.trim(), inForce).catch((error: unknown) => {
-          setMarks(marksOf(error));
+          setMarks(findingsOf(error));
           throw error;
         }),
       inForce ? "Saved, and in force" : "Saved",
@@ -100,7 +100,7 @@ function Writing({ calls, template, onSaved }: { calls: Calls; template: Templat
       },
     );
   const elsewhere = marks.filter(({ where }) => where === null);
-  const wrong = marks.flatMap(({ where, mild }) => (where === null || mild ? [] : [placeWords(where)]));
+  const wrong = marks.flatMap(({ where, warning }) => (where === null || warning ? [] : [partLabel(where)]));
   return (
     <div className={css.writing}>
       <div className={css.texts}>
@@ -109,9 +109,9 @@ function Writing({ calls, template, onSaved }: { calls: Calls; template: Templat
             Version {template.version} was saved while you changed version {draft.from}. What you save replaces it.
           </p>
         )}
-        <Editor parts={draft.parts} base={template.base} extending={template.extends !== null} marks={marks} disabled={deed.busy} onChange={draft.change} />
+        <Editor parts={draft.parts} base={template.base} extending={template.extends !== null} marks={marks} disabled={action.busy} onChange={draft.change} />
         <div className={css.saving} role="group" aria-label="Save">
-          <Marks marks={elsewhere} />
+          <Findings marks={elsewhere} />
           {wrong.length > 0 && <p className={css.problem}>Look at: {[...new Set(wrong)].join(", ")}.</p>}
           <label className={css.note}>
             Note <input value={note} autoComplete="off" placeholder="What changed, and why" onChange={(event) => setNote(event.target.value)} />
@@ -120,15 +120,15 @@ function Writing({ calls, template, onSaved }: { calls: Calls; template: Templat
             <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> In force at once
           </label>
           <div className={css.deeds}>
-            <Button kind="primary" disabled={!draft.dirty || deed.busy} onClick={save}>
+            <Button kind="primary" disabled={!draft.dirty || action.busy} onClick={save}>
               Save a new version
             </Button>
-            <Button disabled={!draft.dirty || deed.busy} onClick={draft.drop}>
+            <Button disabled={!draft.dirty || action.busy} onClick={draft.drop}>
               Forget my changes
             </Button>
             {draft.dirty && <span className={css.hint}>Not saved yet</span>}
           </div>
-          <DeedProblem deed={deed} className={css.problem} />
+          <ActionProblem deed={action} className={css.problem} />
         </div>
       </div>
       <div className={css.beside}>
@@ -140,7 +140,7 @@ function Writing({ calls, template, onSaved }: { calls: Calls; template: Templat
 }
 
 interface ChangesProps {
-  calls: Calls;
+  calls: InstructionsApi;
   template: Template;
   turn: string;
 }
@@ -159,7 +159,7 @@ function Changes({ calls, template, turn }: ChangesProps): ReactNode {
       {base !== null && (
         <>
           <h3>What differs from {base.name}</h3>
-          <DiffView diffs={diffParts(saidInstead(base.parts, draft.parts), draft.parts)} none="Nothing: it says what that says." />
+          <DiffView diffs={diffParts(overriddenParts(base.parts, draft.parts), draft.parts)} none="Nothing: it says what that says." />
         </>
       )}
       {base === null && template.edited && <SinceMolecule calls={calls} template={template} turn={turn} parts={draft.parts} />}
@@ -169,7 +169,7 @@ function Changes({ calls, template, turn }: ChangesProps): ReactNode {
 }
 
 function SinceMolecule({ calls, template, turn, parts }: ChangesProps & { parts: Parts }): ReactNode {
-  const { value } = useAsked(() => calls.versions(template.id), turn);
+  const { value } = useRequest(() => calls.versions(template.id), turn);
   const original = value?.find((version) => version.builtIn);
   if (original === undefined) return null;
   return (
@@ -181,7 +181,7 @@ function SinceMolecule({ calls, template, turn, parts }: ChangesProps & { parts:
 }
 
 /** What of a base a template replaces; all else of it stays, and tools and lines only add up. */
-function saidInstead(base: Parts, own: Parts): Parts {
+function overriddenParts(base: Parts, own: Parts): Parts {
   const instead = <T,>(said: T | null, inherited: T | null): T | null => (said === null ? null : inherited);
   return {
     reply_tool: instead(own.reply_tool, base.reply_tool),
@@ -193,10 +193,10 @@ function saidInstead(base: Parts, own: Parts): Parts {
   };
 }
 
-function Remove({ calls, row, onRemoved }: { calls: Calls; row: Row; onRemoved: () => Promise<void> }) {
+function Remove({ calls, row, onRemoved }: { calls: InstructionsApi; row: Row; onRemoved: () => Promise<void> }) {
   const [asking, setAsking] = useState(false);
-  const deed = useDeed();
-  const forget = useForget();
+  const action = useAction();
+  const forget = useForgetDraft();
   const onDone = (): Promise<void> => {
     forget(row.id);
     return onRemoved();
@@ -208,9 +208,9 @@ function Remove({ calls, row, onRemoved }: { calls: Calls; row: Row; onRemoved: 
         <Dialog label={`Remove ${row.id}?`} onClose={() => setAsking(false)}>
           <div className={css.form}>
             <p>{row.edited ? "What came with Molecule is in force again." : "It must be chosen for no agent, and no other template may extend it."}</p>
-            <DeedProblem deed={deed} className={css.problem} />
+            <ActionProblem deed={action} className={css.problem} />
             <div className={css.deeds}>
-              <Button kind="primary" disabled={deed.busy} onClick={() => deed.run(() => calls.remove(row.id), "Removed", onDone)}>
+              <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => calls.remove(row.id), "Removed", onDone)}>
                 Remove it
               </Button>
               <Button onClick={() => setAsking(false)}>Keep it</Button>

@@ -1,7 +1,7 @@
 /** A message of one's own that shows how an agent does with the instructions as they are in force. */
 
 import { useMemo, useState } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
@@ -13,17 +13,17 @@ import type { Row } from "./model";
 export const TEST_TEXT = "This is a test of the instructions that come with messages. Please answer it with one sentence; nothing else is to be done.";
 
 export function TestPush({ template }: { template: Row }) {
-  const desk = useDesk();
+  const session = useSession();
   const workspaces = useData((state) => state.workspaces);
-  const agents = useMemo(() => told(template, [...workspaces.values()]), [template, workspaces]);
+  const agents = useMemo(() => agentsUsing(template, [...workspaces.values()]), [template, workspaces]);
   const [chosen, setChosen] = useState("");
   const [sentTo, setSentTo] = useState<string | null>(null);
-  const entry = useStored(desk.outbox.entries).findLast((each) => each.workspaceId === sentTo && each.text === TEST_TEXT);
-  if (!desk.maySend || agents.length === 0) return null;
+  const entry = useStored(session.outbox.entries).findLast((each) => each.workspaceId === sentTo && each.text === TEST_TEXT);
+  if (!session.canSend || agents.length === 0) return null;
   const workspaceId = agents.some((each) => each.id === chosen) ? chosen : (agents[0]?.id ?? "");
   const send = async (): Promise<void> => {
     setSentTo(workspaceId);
-    const { ok } = await desk.write(workspaceId, TEST_TEXT);
+    const { ok } = await session.sendMessage(workspaceId, TEST_TEXT);
     if (ok) announce("The test was sent");
   };
   return (
@@ -60,7 +60,7 @@ export function TestPush({ template }: { template: Row }) {
 }
 
 /** Agents that are told with the template, first; where none is, all of its runtime. */
-function told({ id, runtime }: Row, all: readonly Workspace[]): readonly Workspace[] {
+function agentsUsing({ id, runtime }: Row, all: readonly Workspace[]): readonly Workspace[] {
   const byName = [...all].sort((one, other) => one.name.localeCompare(other.name));
   const own = byName.filter((each) => each.instruction_template_id === id || `workspace:${each.id}` === id);
   if (own.length > 0) return own;

@@ -1,20 +1,20 @@
 /** The versions of a template: what each changed, and which one is spoken with. */
 
 import { useState } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Time } from "../../ui/Time";
-import { DeedProblem, useDeed } from "../../ui/useAction";
-import type { Calls } from "./calls";
+import { ActionProblem, useAction } from "../../ui/useAction";
+import type { InstructionsApi } from "./api";
 import { DiffView } from "./DiffView";
 import css from "./Instructions.module.css";
 import { diffParts, type Template, type Version } from "./model";
-import { useAsked } from "../../core/api/useRequest";
+import { useRequest } from "../../core/api/useRequest";
 
 const SHARES = [5, 10, 25, 50] as const;
 
 interface Props {
-  calls: Calls;
+  calls: InstructionsApi;
   template: Template;
   /** Changes when the template does. */
   turn: string;
@@ -23,7 +23,7 @@ interface Props {
 }
 
 export function Versions({ calls, template, turn, disabled, onChanged }: Props) {
-  const { value, problem } = useAsked(() => calls.versions(template.id), turn);
+  const { value, problem } = useRequest(() => calls.versions(template.id), turn);
   if (value === null) return problem === null ? <p className={css.hint}>Reading the versions…</p> : <p role="alert">{problem}</p>;
   return (
     <ul className={css.versions} aria-label={`Versions of ${template.id}`}>
@@ -42,12 +42,12 @@ interface RowProps extends Omit<Props, "turn"> {
 function VersionRow({ calls, template, version, before, disabled, onChanged }: RowProps) {
   const [open, setOpen] = useState(false);
   const [percent, setPercent] = useState(10);
-  const { session } = useDesk();
-  const deed = useDeed();
+  const { identity } = useSession();
+  const action = useAction();
   const number = version.version;
   const inForce = template.version === number;
   const tried = template.canary === number;
-  const share = (part: number, done: string): void => deed.run(() => calls.share(template.id, number, part), done, onChanged);
+  const share = (part: number, done: string): void => action.run(() => calls.share(template.id, number, part), done, onChanged);
   return (
     <li className={css.version}>
       <p className={css.versionHead}>
@@ -56,7 +56,7 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
         {tried && <span className={css.canary}>tried on {template.percent} %</span>}
         {version.builtIn && <span className={css.origin}>came with Molecule</span>}
         {version.createdAt !== null && <Time at={version.createdAt} className={css.hint} />}
-        {version.createdBy !== null && !version.builtIn && <span className={css.hint}>by {authorWords(version.createdBy, session.user.id)}</span>}
+        {version.createdBy !== null && !version.builtIn && <span className={css.hint}>by {authorText(version.createdBy, identity.user.id)}</span>}
       </p>
       {version.note !== null && (
         <p>
@@ -70,16 +70,16 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
           </Button>
         )}
         {!disabled && !inForce && (
-          <Button disabled={deed.busy} onClick={() => deed.run(() => calls.restore(template.id, number), "Restored", onChanged)}>
+          <Button disabled={action.busy} onClick={() => action.run(() => calls.restore(template.id, number), "Restored", onChanged)}>
             Restore version {number}
           </Button>
         )}
         {!disabled && tried && (
           <>
-            <Button disabled={deed.busy} onClick={() => share(0, "The trial was ended")}>
+            <Button disabled={action.busy} onClick={() => share(0, "The trial was ended")}>
               End the trial
             </Button>
-            <Button disabled={deed.busy} onClick={() => share(100, "It is in force")}>
+            <Button disabled={action.busy} onClick={() => share(100, "It is in force")}>
               Put it in force
             </Button>
           </>
@@ -96,20 +96,20 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
                 ))}
               </select>
             </label>
-            <Button disabled={deed.busy} onClick={() => share(percent, "The trial has begun")}>
+            <Button disabled={action.busy} onClick={() => share(percent, "The trial has begun")}>
               Try version {number}
             </Button>
           </span>
         )}
       </div>
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
       {open && before !== undefined && <DiffView diffs={diffParts(before.parts, version.parts)} none="Its texts are those of the version before." />}
     </li>
   );
 }
 
 /** Authors are told as kind:id. */
-function authorWords(author: string, own: string): string {
+function authorText(author: string, own: string): string {
   const [kind, id] = author.split(":");
   if (id === own) return "you";
   return kind === "admin" ? "the admin" : "another owner";

@@ -1,32 +1,32 @@
 /** What a person has changed in templates and not saved. */
 
 import { useEffect } from "react";
-import { useApp, useDesk } from "../../core/app";
+import { useApp, useSession } from "../../core/app";
 import { useSelected } from "../../core/store/store";
 import { ownerKey } from "../../core/store/unsaved";
 import { sameParts, type Parts, type Template, type TemplateDraft } from "./model";
 
 export function useDraft(template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
   const { unsaved } = useApp();
-  const key = ownerKey(useDesk().session) + template.id;
+  const key = ownerKey(useSession().identity) + template.id;
   const draft = useSelected(unsaved.all, (drafts) => drafts.get(key) as TemplateDraft | undefined); // only this module writes keys of templates
-  const drop = (): void => unsaved.drop(key);
-  const put = (value: TemplateDraft): void => unsaved.put(key, value);
+  const drop = (): void => unsaved.remove(key);
+  const put = (value: TemplateDraft): void => unsaved.set(key, value);
   const change = (parts: Parts): void => (sameParts(parts, template.parts) ? drop() : put({ parts, from: draft?.from ?? template.version }));
   return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
 }
 
 /** Forgets what was changed in a template that is removed: there is nothing left to save it to. */
-export function useForget(): (templateId: string) => void {
+export function useForgetDraft(): (templateId: string) => void {
   const { unsaved } = useApp();
-  const own = ownerKey(useDesk().session);
-  return (templateId) => unsaved.drop(own + templateId);
+  const own = ownerKey(useSession().identity);
+  return (templateId) => unsaved.remove(own + templateId);
 }
 
 /** The same for all that are not in the list any more, whoever removed them; null: it was not read yet. */
-export function useForgetGone(there: readonly { id: string }[] | null): void {
+export function useForgetRemoved(there: readonly { id: string }[] | null): void {
   const { unsaved } = useApp();
-  const own = ownerKey(useDesk().session);
+  const own = ownerKey(useSession().identity);
   useEffect(() => {
     if (there === null) return;
     const keys = new Set(there.map(({ id }) => own + id));

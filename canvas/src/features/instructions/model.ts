@@ -63,14 +63,14 @@ export interface Preview {
 }
 
 /** Something that the server found in a template. */
-export interface Mark {
+export interface Finding {
   /** The text that it is in, such as blocks.reply; null: in none of them. */
   where: string | null;
   /** From 1; null: it is about the whole text. */
   line: number | null;
-  words: string;
+  text: string;
   /** It may be saved all the same. */
-  mild: boolean;
+  warning: boolean;
 }
 
 /** The named texts, in the order in which an agent reads them. */
@@ -151,7 +151,7 @@ export function templateOf(value: unknown): Template | null {
 }
 
 /** For whom a template is, and which version of it, in words. */
-export function rowWords({ runtime, version, canary, percent, extends: above }: Row): string {
+export function rowText({ runtime, version, canary, percent, extends: above }: Row): string {
   const tried = canary === null ? "" : `, version ${canary} on ${percent} %`;
   const extending = above === null ? "" : `, extends ${above || "that of the runtime"}`;
   return `${runtime === "" ? "Any runtime" : runtime}, version ${version}${tried}${extending}`;
@@ -181,27 +181,27 @@ export function previewOf(value: unknown): Preview {
 }
 
 /** What a refused template is told to have. */
-export function markOf(value: unknown, words: string): Mark {
-  const where = placeOf(text(value, "part"));
-  return { where, line: where === null ? null : number(value, "line"), words: text(value, "reason") ?? words, mild: false };
+export function findingOf(value: unknown, words: string): Finding {
+  const where = partNameOf(text(value, "part"));
+  return { where, line: where === null ? null : number(value, "line"), text: text(value, "reason") ?? words, warning: false };
 }
 
 const WARNING = /^([\w.[\]]+), (?:line (\d+): )?(.+)$/s;
 
 /** What the author of a template may not have meant. */
-export function warningsOf(value: unknown): Mark[] {
-  return list(value, "warnings").flatMap((each): Mark[] => {
+export function warningsOf(value: unknown): Finding[] {
+  return list(value, "warnings").flatMap((each): Finding[] => {
     if (typeof each !== "string") return [];
     const [, part, line, words] = WARNING.exec(each) ?? [];
-    const where = placeOf(part ?? null);
-    return [{ where, line: where === null || line === undefined ? null : Number(line), words: where === null ? each : (words ?? each), mild: true }];
+    const where = partNameOf(part ?? null);
+    return [{ where, line: where === null || line === undefined ? null : Number(line), text: where === null ? each : (words ?? each), warning: true }];
   });
 }
 
 const FACTS = ["reply_tool", "docs_url", "stdout_warning", "tools"];
 
 /** The text that the server speaks of, by the name that it has here; null for the template as a whole. */
-function placeOf(part: string | null): string | null {
+function partNameOf(part: string | null): string | null {
   if (part === null) return null;
   const line = /^lines\[(\d+)\]$/.exec(part);
   if (line !== null) return `lines.${line[1]}`;
@@ -245,7 +245,7 @@ export function diffParts(before: Parts, after: Parts): TextDiff[] {
 }
 
 /** How a name of a text is told to people. */
-export function placeWords(where: string): string {
+export function partLabel(where: string): string {
   const [kind = "", name = ""] = where.split(".");
   if (kind === "blocks") return name;
   if (kind === "lines") return `line ${Number(name) + 1} that is added`;

@@ -4,7 +4,7 @@ import { approvalOf } from "../../core/state/approvals";
 import { approvalRow } from "../../core/testing/approvalRows";
 import { Notifier } from "./Notifier";
 import { SettingsView } from "../settings/SettingsView";
-import { Bench, settled } from "../../core/testing/workbench";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
 
 /** A browser that lets a page ask, and shows nothing from a page itself. */
 class Unable {
@@ -27,7 +27,7 @@ afterEach(() => Reflect.deleteProperty(navigator, "locks"));
 test("a browser that cannot notify loses no event, and the setting says why its tick is gone", async () => {
   const reported = vi.fn();
   vi.stubGlobal("reportError", reported);
-  const made = new Bench();
+  const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
   made.app.settings.change({ notify: true });
@@ -37,11 +37,11 @@ test("a browser that cannot notify loses no event, and the setting says why its 
       <SettingsView />
     </>,
   );
-  await settled();
+  await flushPromises();
   const tick = screen.getByRole<HTMLInputElement>("checkbox", { name: "Notify me" });
   expect(tick.checked).toBe(true);
   const asked = ["p1", "p2"].map((id) => approvalOf(approvalRow(id, { for_person: true }))).filter((each) => each !== null);
-  act(() => made.desk.approving.take(asked));
+  act(() => made.session.decisions.merge(asked));
   expect([tick.checked, made.app.settings.get().notify, Unable.made]).toEqual([false, false, 1]);
   expect(screen.getByRole("alert").textContent).toContain("This browser could not show");
   expect(reported).not.toHaveBeenCalled();

@@ -1,22 +1,22 @@
 /** Notifications of what waits for this person, as they chose them in the settings. Shows nothing itself. */
 
 import { useEffect } from "react";
-import { useApp, useDesk } from "../../core/app";
-import { Notifying } from "./notifications";
+import { useApp, useSession } from "../../core/app";
+import { Notifications } from "./notifications";
 
 export function Notifier() {
   const { router, settings } = useApp();
-  const { data, maySend } = useDesk();
+  const { data, canSend } = useSession();
   useEffect(() => {
-    if (!maySend) return;
-    const notifying = new Notifying({
-      wishes: () => settings.get(),
+    if (!canSend) return;
+    const notifying = new Notifications({
+      settings: () => settings.get(),
       open: (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
       onUnable: () => settings.change({ notify: false, cannotNotify: true }),
     });
     const take = (): void => {
       const approvals = data.get()?.approvals;
-      if (approvals !== undefined) notifying.take(approvals);
+      if (approvals !== undefined) notifying.update(approvals);
     };
     notifying.start();
     take();
@@ -25,6 +25,6 @@ export function Notifier() {
       leave();
       notifying.stop();
     };
-  }, [router, settings, data, maySend]);
+  }, [router, settings, data, canSend]);
   return null;
 }

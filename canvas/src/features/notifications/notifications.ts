@@ -2,60 +2,60 @@
  * from one of several tabs. What waited before the page was opened is no news; what came while it was cut off is. */
 
 import { approvalLists, type Approval, type Approvals } from "../../core/state/approvals";
-import { plainly } from "../../core/text/invisible";
-import { preview } from "../../core/text/words";
+import { showInvisible } from "../../core/text/invisible";
+import { preview } from "../../core/text/strings";
 
 const LOCK = "molecule.notify";
 /** More of them become one notification. */
-const MOST = 3;
+const MAX_SINGLE = 3;
 const NOTE_SECONDS = 0.18;
 /** Two notes upwards: nothing else of the page sounds so. */
 const NOTES = [660, 880] as const;
 
-export interface Wishes {
+export interface NotificationSettings {
   notify: boolean;
   sound: boolean;
 }
 
-interface NotifyingParts {
-  wishes: () => Wishes;
+interface NotificationOptions {
+  settings: () => NotificationSettings;
   open: (approval: Approval | null) => void;
   /** The browser shows none, though it lets the page ask. */
   onUnable: () => void;
 }
 
-export class Notifying {
-  private readonly parts: NotifyingParts;
+export class Notifications {
+  private readonly options: NotificationOptions;
   private last: Approvals | null = null;
   private known: ReadonlySet<string> | null = null;
-  private mine = false;
-  private letGo: () => void = () => undefined;
+  private isLeader = false;
+  private releaseLock: () => void = () => undefined;
   private readonly giveUp = new AbortController();
 
-  constructor(parts: NotifyingParts) {
-    this.parts = parts;
+  constructor(parts: NotificationOptions) {
+    this.options = parts;
   }
 
   /** The tab that holds the lock tells; when it is closed, the next one does. */
   start(): void {
     if (typeof navigator.locks === "undefined") return;
-    const held = new Promise<void>((done) => (this.letGo = done));
+    const held = new Promise<void>((done) => (this.releaseLock = done));
     navigator.locks
       .request(LOCK, { signal: this.giveUp.signal }, () => {
-        this.mine = true;
+        this.isLeader = true;
         return held;
       })
       .catch(() => undefined); // the page went on before its turn came
   }
 
   stop(): void {
-    this.mine = false;
+    this.isLeader = false;
     this.giveUp.abort();
-    this.letGo();
+    this.releaseLock();
   }
 
   /** What waits now: whatever is new of it is told. */
-  take(approvals: Approvals): void {
+  update(approvals: Approvals): void {
     if (approvals === this.last) return;
     this.last = approvals;
     const { waiting } = approvalLists(approvals);
@@ -63,25 +63,25 @@ export class Notifying {
     this.known = new Set(waiting.map(({ id }) => id));
     if (known === null) return;
     const fresh = waiting.filter(({ id }) => !known.has(id));
-    if (fresh.length > 0 && this.mine && document.visibilityState === "hidden") this.tell(fresh);
+    if (fresh.length > 0 && this.isLeader && document.visibilityState === "hidden") this.notify(fresh);
   }
 
-  private tell(fresh: readonly Approval[]): void {
-    const { notify, sound } = this.parts.wishes();
+  private notify(fresh: readonly Approval[]): void {
+    const { notify, sound } = this.options.settings();
     if (sound) play();
-    if (!notify || !mayNotify()) return;
+    if (!notify || !canNotify()) return;
     try {
       this.showAll(fresh);
     } catch {
       // Chrome on Android has the class and throws at the first one: there only a service worker may show any.
-      this.parts.onUnable();
+      this.options.onUnable();
     }
   }
 
   private showAll(fresh: readonly Approval[]): void {
     // Many at once would cover the screen.
-    if (fresh.length > MOST) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MOST).map(({ action }) => preview(plainly(action))).join("\n"), null);
-    for (const each of fresh) this.show(`${plainly(each.requesterName)} waits for you`, preview(plainly(each.action)), each);
+    if (fresh.length > MAX_SINGLE) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MAX_SINGLE).map(({ action }) => preview(showInvisible(action))).join("\n"), null);
+    for (const each of fresh) this.show(`${showInvisible(each.requesterName)} waits for you`, preview(showInvisible(each.action)), each);
   }
 
   private show(title: string, body: string, approval: Approval | null): void {
@@ -89,19 +89,19 @@ export class Notifying {
     note.onclick = () => {
       window.focus();
       note.close();
-      this.parts.open(approval);
+      this.options.open(approval);
     };
   }
 }
 
-export function mayNotify(): boolean {
+export function canNotify(): boolean {
   return typeof Notification !== "undefined" && Notification.permission === "granted";
 }
 
 /** Asks the browser, which asks the person; whether it may. */
 export async function askToNotify(): Promise<boolean> {
   if (typeof Notification === "undefined" || typeof navigator.locks === "undefined") return false;
-  return mayNotify() || (await Notification.requestPermission()) === "granted";
+  return canNotify() || (await Notification.requestPermission()) === "granted";
 }
 
 function play(): void {

@@ -1,39 +1,39 @@
 /** All that is known of an agent and its seat. */
 
 import { lazy, Suspense, type ReactNode } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { CopyButton } from "../../ui/CopyButton";
 import { Link } from "../../ui/Link";
 import { useNow } from "../../ui/useNow";
 import { Time } from "../../ui/Time";
 import type { Workspace } from "../../core/state/model";
 import { list, text } from "../../core/state/json";
-import { isSilent, standingOf, taskOf } from "../../core/state/agentStatus";
+import { isSilent, statusOf, taskOf } from "../../core/state/agentStatus";
 import { childrenOf, treeOf } from "../../core/state/tree";
 import { duration } from "../../core/text/time";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import css from "./About.module.css";
-import { SeatActions } from "./AgentActions";
+import { AgentActions } from "./AgentActions";
 
 const SeatInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
 
 export function About({ workspace }: { workspace: Workspace }) {
-  const { maySend } = useDesk();
+  const { canSend } = useSession();
   return (
     <div className={css.about}>
-      <Life workspace={workspace} />
+      <AgentActivity workspace={workspace} />
       <Card card={workspace.agent_card} />
-      <Seat workspace={workspace} />
-      {maySend && (
+      <WorkspaceSection workspace={workspace} />
+      {canSend && (
         <Section title="Its answers">
           <Suspense fallback={<p className={css.none}>Reading…</p>}>
             <SeatInstructions workspace={workspace} />
           </Suspense>
         </Section>
       )}
-      {maySend && (
+      {canSend && (
         <Section title="Change it">
-          <SeatActions workspace={workspace} />
+          <AgentActions workspace={workspace} />
         </Section>
       )}
     </div>
@@ -58,7 +58,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-function Life({ workspace }: { workspace: Workspace }) {
+function AgentActivity({ workspace }: { workspace: Workspace }) {
   const now = useNow();
   const heard = workspace.last_heard_at;
   const task = taskOf(workspace);
@@ -69,7 +69,7 @@ function Life({ workspace }: { workspace: Workspace }) {
         <Fact name="Last sign of life">
           {heard === null ? (
             <span className={css.none}>Never heard of yet</span>
-          ) : isSilent(standingOf(workspace)) ? (
+          ) : isSilent(statusOf(workspace)) ? (
             `No sign of life for ${duration(heard, now)}`
           ) : (
             <Time at={heard} />
@@ -111,13 +111,13 @@ function Card({ card }: { card: unknown }) {
   );
 }
 
-function Seat({ workspace }: { workspace: Workspace }) {
-  const seats = useData((state) => state.seats);
-  const tree = treeOf(seats);
+function WorkspaceSection({ workspace }: { workspace: Workspace }) {
+  const nodes = useData((state) => state.orgNodes);
+  const tree = treeOf(nodes);
   const parent = tree.parent.get(workspace.id);
   const below = childrenOf(tree, workspace.id);
   const way = (id: string): ReactNode => (
-    <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>{seats.get(id)?.name}</Link>
+    <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>{nodes.get(id)?.name}</Link>
   );
   return (
     <Section title="Its seat">

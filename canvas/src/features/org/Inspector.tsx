@@ -6,24 +6,24 @@ import { Avatar } from "../../ui/Avatar";
 import { Badge } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { useLayer } from "../../ui/keyboard";
-import { later } from "../../ui/lazyPart";
+import { lazyPart } from "../../ui/lazyPart";
 import { Notice } from "../../ui/Notice";
-import { Standing } from "../../ui/AgentStatusMark";
+import { AgentStatusMark } from "../../ui/AgentStatusMark";
 import { Tabs } from "../../ui/Tabs";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Panel } from "../../core/router";
 import { isOpen } from "../../core/state/delegations";
 import type { Workspace } from "../../core/state/model";
 import { taskOf } from "../../core/state/agentStatus";
-import { worksOf } from "../../core/state/delegationLists";
+import { delegationsByWorkspace } from "../../core/state/delegationLists";
 import { Conversation } from "../chat/Conversation";
 import css from "./Inspector.module.css";
-import { useStanding } from "../../core/state/useAgentStatus";
+import { useAgentStatus } from "../../core/state/useAgentStatus";
 
-const About = later(() => import("./inspectorTabs").then((found) => found.About));
-const PromptTab = later(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
-const ThreadsTab = later(() => import("../threads").then((found) => found.ThreadsTab));
-const WorkTab = later(() => import("./inspectorTabs").then((found) => found.WorkTab));
+const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
+const PromptTab = lazyPart(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
+const ThreadsTab = lazyPart(() => import("../threads").then((found) => found.ThreadsTab));
+const WorkTab = lazyPart(() => import("./inspectorTabs").then((found) => found.DelegationsTab));
 
 interface Props {
   workspaceId: string;
@@ -35,7 +35,7 @@ interface Props {
 export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const unread = useData((state) => state.chats.get(workspaceId)?.unread ?? 0);
-  const working = useData((state) => (worksOf(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
+  const working = useData((state) => (delegationsByWorkspace(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
   const narrow = useMedia(NARROW);
   const [wide, setWide] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
@@ -50,7 +50,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           <h2 className={css.name} ref={heading} tabIndex={-1}>
             {workspace?.name ?? "No such agent"}
           </h2>
-          {workspace && <StandingLine workspace={workspace} />}
+          {workspace && <StatusLine workspace={workspace} />}
         </div>
         {!narrow && (
           <>
@@ -103,11 +103,11 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
   );
 }
 
-function StandingLine({ workspace }: { workspace: Workspace }) {
+function StatusLine({ workspace }: { workspace: Workspace }) {
   const what = taskOf(workspace) ?? workspace.role;
   return (
     <p className={css.standing}>
-      <Standing standing={useStanding(workspace)} />
+      <AgentStatusMark standing={useAgentStatus(workspace)} />
       {what && <span className={css.what}>{what}</span>}
     </p>
   );

@@ -1,18 +1,18 @@
 /** Asks under whom an agent is to stand. What cannot be says why. */
 
 import { useId, useMemo, useState, type FormEvent } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import type { Workspace } from "../../core/state/model";
 import { treeOf } from "../../core/state/tree";
-import { allBelow, refusalOfMove } from "../../core/state/moveRules";
-import { plural } from "../../core/text/words";
+import { descendantsOf, refusalOfMove } from "../../core/state/moveRules";
+import { plural } from "../../core/text/strings";
 import css from "./AgentActions.module.css";
-import { DeedProblem, useDeed } from "../../ui/useAction";
+import { ActionProblem, useAction } from "../../ui/useAction";
 
 /** More than these nobody looks through: letters narrow them down. */
-const LISTED = 50;
+const MAX_LISTED = 50;
 const TOP = "";
 
 interface Props {
@@ -23,17 +23,17 @@ interface Props {
 }
 
 export function MoveDialog({ workspace, target, onClose }: Props) {
-  const desk = useDesk();
-  const seats = useData((state) => state.seats);
-  const tree = treeOf(seats);
+  const session = useSession();
+  const nodes = useData((state) => state.orgNodes);
+  const tree = treeOf(nodes);
   const [chosen, setChosen] = useState<string | null>(target ?? null);
-  const deed = useDeed();
-  const refusal = chosen === null ? null : refusalOfMove(tree, seats, workspace.id, chosen === TOP ? null : chosen);
-  const below = allBelow(tree, workspace.id).length;
+  const action = useAction();
+  const refusal = chosen === null ? null : refusalOfMove(tree, nodes, workspace.id, chosen === TOP ? null : chosen);
+  const below = descendantsOf(tree, workspace.id).length;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (chosen === null || refusal !== null) return;
-    deed.run(() => desk.move(workspace.id, chosen === TOP ? null : chosen), "Moved", onClose);
+    action.run(() => session.moveWorkspace(workspace.id, chosen === TOP ? null : chosen), "Moved", onClose);
   };
   return (
     <Dialog label={`Move ${workspace.name}`} onClose={onClose}>
@@ -42,7 +42,7 @@ export function MoveDialog({ workspace, target, onClose }: Props) {
           <Places id={workspace.id} chosen={chosen} onChoose={setChosen} />
         ) : (
           <p>
-            <bdi>{workspace.name}</bdi> will answer to <bdi>{seats.get(target)?.name}</bdi>.
+            <bdi>{workspace.name}</bdi> will answer to <bdi>{nodes.get(target)?.name}</bdi>.
           </p>
         )}
         <p className={css.lead}>
@@ -54,9 +54,9 @@ export function MoveDialog({ workspace, target, onClose }: Props) {
             {refusal}
           </p>
         )}
-        <DeedProblem deed={deed} className={css.problem} />
+        <ActionProblem deed={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={chosen === null || refusal !== null || deed.busy}>
+          <Button kind="primary" type="submit" disabled={chosen === null || refusal !== null || action.busy}>
             Move
           </Button>
           <Button onClick={onClose}>Cancel</Button>
@@ -67,15 +67,15 @@ export function MoveDialog({ workspace, target, onClose }: Props) {
 }
 
 function Places({ id, chosen, onChoose }: { id: string; chosen: string | null; onChoose: (id: string) => void }) {
-  const seats = useData((state) => state.seats);
-  const tree = treeOf(seats);
+  const nodes = useData((state) => state.orgNodes);
+  const tree = treeOf(nodes);
   const [words, setWords] = useState("");
   const field = useId();
   const found = useMemo(() => {
     const wanted = words.trim().toLowerCase();
-    return [...seats.values()].filter((seat) => seat.id !== id && seat.name.toLowerCase().includes(wanted));
-  }, [seats, words, id]);
-  const top = refusalOfMove(tree, seats, id, null);
+    return [...nodes.values()].filter((seat) => seat.id !== id && seat.name.toLowerCase().includes(wanted));
+  }, [nodes, words, id]);
+  const top = refusalOfMove(tree, nodes, id, null);
   return (
     <>
       <div className={css.field}>
@@ -84,10 +84,10 @@ function Places({ id, chosen, onChoose }: { id: string; chosen: string | null; o
       </div>
       <ul className={css.places} role="radiogroup" aria-label="New place">
         <Place value={TOP} name="Nobody: at the top" refusal={top} chosen={chosen} onChoose={onChoose} />
-        {found.slice(0, LISTED).map((seat) => (
-          <Place key={seat.id} value={seat.id} name={seat.name} refusal={refusalOfMove(tree, seats, id, seat.id)} chosen={chosen} onChoose={onChoose} />
+        {found.slice(0, MAX_LISTED).map((seat) => (
+          <Place key={seat.id} value={seat.id} name={seat.name} refusal={refusalOfMove(tree, nodes, id, seat.id)} chosen={chosen} onChoose={onChoose} />
         ))}
-        {found.length > LISTED && <li className={css.none}>and {plural(found.length - LISTED, "more", "more")}; type letters of the name</li>}
+        {found.length > MAX_LISTED && <li className={css.none}>and {plural(found.length - MAX_LISTED, "more", "more")}; type letters of the name</li>}
       </ul>
     </>
   );

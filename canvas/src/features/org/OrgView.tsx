@@ -2,19 +2,19 @@
 
 import { Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from "react";
 import { useApp, useData } from "../../core/app";
-import { later } from "../../ui/lazyPart";
+import { lazyPart } from "../../ui/lazyPart";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
-import { Scene } from "../../map/OrgMap";
+import { OrgMap } from "../../map/OrgMap";
 import { ancestorsOf } from "../../core/state/tree";
 import { Inspector } from "./Inspector";
 import css from "./OrgView.module.css";
 import { Outline } from "./Outline";
 import { useOrg, type Org } from "./useOrg";
 
-const FirstRun = later(() => import("../connect/FirstRun").then((found) => found.FirstRun));
+const FirstRun = lazyPart(() => import("../connect/FirstRun").then((found) => found.FirstRun));
 
-const MoveDialog = later(() => import("./MoveDialog").then((found) => found.MoveDialog));
+const MoveDialog = lazyPart(() => import("./MoveDialog").then((found) => found.MoveDialog));
 
 type OrgPlace = Extract<Place, { view: "org" }>;
 
@@ -22,7 +22,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
   const { router } = useApp();
   const narrow = useMedia(NARROW);
   const org = useOrg(place.filter);
-  useUnfolded(org, place.focus);
+  useExpandedPath(org, place.focus);
   const [dropped, setDropped] = useState<{ id: string; target: string } | null>(null);
   const opener = useRef<Element | null>(null);
 
@@ -49,7 +49,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
     else document.querySelector<HTMLElement>("[role=treeitem][tabindex='0']")?.focus();
   }, [router]);
 
-  if (org.seats.size === 0) return <FirstRun />;
+  if (org.orgNodes.size === 0) return <FirstRun />;
   const panel = place.panel !== null && place.focus !== null;
   return (
     <div className={`${css.org} ${panel ? css.open : ""}`}>
@@ -65,7 +65,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
       )}
       {!narrow && (
         <div className={css.scene}>
-          <Scene org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} />
+          <OrgMap org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} />
           <Suspense>{dropped !== null && <Dropped {...dropped} onClose={() => setDropped(null)} />}</Suspense>
         </div>
       )}
@@ -88,7 +88,7 @@ function Dropped({ id, target, onClose }: { id: string; target: string; onClose:
 }
 
 /** Who is selected is to be seen: the teams around it are unfolded, once. */
-function useUnfolded(org: Org, focus: string | null): void {
+function useExpandedPath(org: Org, focus: string | null): void {
   const latest = useRef(org);
   latest.current = org;
   useEffect(() => {

@@ -2,7 +2,7 @@ import { fireEvent, screen } from "@testing-library/react";
 import { useState } from "react";
 import { expect, test, vi } from "vitest";
 import { Outline } from "./Outline";
-import { Bench } from "../../core/testing/workbench";
+import { TestPage } from "../../core/testing/testPage";
 import { useOrg } from "./useOrg";
 
 function Harness({ onOpen }: { onOpen: (id: string) => void }) {
@@ -11,18 +11,18 @@ function Harness({ onOpen }: { onOpen: (id: string) => void }) {
   return <Outline org={useOrg(filter)} selected={selected} filter={filter} onFilter={setFilter} onSelect={setSelected} onOpen={onOpen} />;
 }
 
-function show(): { bench: Bench; onOpen: ReturnType<typeof vi.fn> } {
-  const bench = new Bench();
+function show(): { bench: TestPage; onOpen: ReturnType<typeof vi.fn> } {
+  const page = new TestPage();
   const names = { lead: "Mara", team: "Backend", one: "Ben", two: "Zoe" };
   const parents = { lead: null, team: "lead", one: "team", two: "lead" };
   for (const [id, parent] of Object.entries(parents)) {
-    bench.server.do({ verb: "create", id, parent });
-    bench.server.do({ verb: "rename", id, name: names[id as keyof typeof names] });
+    page.server.do({ verb: "create", id, parent });
+    page.server.do({ verb: "rename", id, name: names[id as keyof typeof names] });
   }
-  bench.load();
+  page.load();
   const onOpen = vi.fn();
-  bench.show(<Harness onOpen={onOpen} />);
-  return { bench, onOpen };
+  page.show(<Harness onOpen={onOpen} />);
+  return { bench: page, onOpen };
 }
 
 const row = (name: string): HTMLElement => screen.getByRole("treeitem", { name: new RegExp(name) });
@@ -84,9 +84,9 @@ test("a filter shows what matches with those above, and says when nothing does",
 });
 
 test("a long list keeps few rows in the document, the active one among them", () => {
-  const bench = new Bench();
-  for (let turn = 0; turn < 1_000; turn += 1) bench.server.do({ verb: "create", id: `n${turn}`, parent: null });
-  bench.load().show(<Harness onOpen={() => undefined} />);
+  const page = new TestPage();
+  for (let turn = 0; turn < 1_000; turn += 1) page.server.do({ verb: "create", id: `n${turn}`, parent: null });
+  page.load().show(<Harness onOpen={() => undefined} />);
   expect(screen.getAllByRole("treeitem").length).toBeLessThan(100);
   screen.getAllByRole("treeitem")[0]?.focus();
   press("End");

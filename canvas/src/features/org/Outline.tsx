@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function Outline({ org, selected, filter, onFilter, onSelect, onOpen }: Props) {
-  const { tree, folded, matches, seats, fold } = org;
+  const { tree, folded, matches, orgNodes, fold } = org;
   const heading = useId();
   const rows = useMemo(() => outlineRows(tree, (id) => folded.has(id), matches), [tree, folded, matches]);
   const expand = useCallback((id: string, expanded: boolean) => fold(id, !expanded), [fold]);
@@ -44,7 +44,7 @@ export function Outline({ org, selected, filter, onFilter, onSelect, onOpen }: P
           Names and roles are searched.
         </Notice>
       ) : (
-        <OutlineTree rows={rows} seats={seats} labelledBy={heading} selected={selected} onSelect={onSelect} onOpen={onOpen} onExpand={expand} />
+        <OutlineTree rows={rows} orgNodes={orgNodes} labelledBy={heading} selected={selected} onSelect={onSelect} onOpen={onOpen} onExpand={expand} />
       )}
     </section>
   );

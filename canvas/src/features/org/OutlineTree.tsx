@@ -5,21 +5,21 @@ import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState, type K
 import { useData } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Icon } from "../../ui/Icon";
-import { Glyph } from "../../ui/AgentStatusMark";
+import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import { countUnanswered } from "../../core/state/obligationUpdates";
-import { WORDS } from "../../core/state/agentStatus";
+import { STATUS_TEXTS } from "../../core/state/agentStatus";
 import { typeAhead, type Row } from "./outlineRows";
-import type { Seat } from "../../core/state/model";
+import type { OrgNode } from "../../core/state/model";
 import css from "./Outline.module.css";
 import { useRowWindow } from "../../ui/useRowWindow";
-import { useStanding } from "../../core/state/useAgentStatus";
+import { useAgentStatus } from "../../core/state/useAgentStatus";
 
 const TYPING_MS = 700;
 
 interface Props {
   rows: readonly Row[];
-  seats: ReadonlyMap<string, Seat>;
+  orgNodes: ReadonlyMap<string, OrgNode>;
   labelledBy: string;
   selected: string | null;
   onSelect: (id: string) => void;
@@ -27,7 +27,7 @@ interface Props {
   onExpand: (id: string, expanded: boolean) => void;
 }
 
-export function OutlineTree({ rows, seats, labelledBy, selected, onSelect, onOpen, onExpand }: Props) {
+export function OutlineTree({ rows, orgNodes, labelledBy, selected, onSelect, onOpen, onExpand }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const narrow = useMedia(NARROW);
   const [active, setActive] = useState(selected);
@@ -69,7 +69,7 @@ export function OutlineTree({ rows, seats, labelledBy, selected, onSelect, onOpe
   const search = (key: string, now: number): void => {
     const text = now - typed.current.at > TYPING_MS ? key : typed.current.text + key;
     typed.current = { text, at: now };
-    move(typeAhead(rows, seats, activeAt, text));
+    move(typeAhead(rows, orgNodes, activeAt, text));
   };
 
   const onKey = (event: KeyboardEvent): void => {
@@ -144,7 +144,7 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
-  const standing = useStanding(workspace);
+  const standing = useAgentStatus(workspace);
   if (!workspace) return null;
   const place: React.CSSProperties & Record<"--level", number> = { "--level": level };
   if (top !== null) place.transform = `translateY(${top}px)`;
@@ -164,11 +164,11 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       <span className={expanded === null ? css.leaf : css.twist} aria-hidden="true">
         {expanded !== null && <Icon name="right" size={12} />}
       </span>
-      <Glyph standing={standing} />
+      <AgentStatusGlyph standing={standing} />
       <span className={css.name}>{workspace.name}</span>
       <Badge unread={unanswered} word="without an answer" wrong />
       <Badge unread={unread} />
-      <span className={css.word}>{WORDS[standing]}</span>
+      <span className={css.word}>{STATUS_TEXTS[standing]}</span>
     </div>
   );
 });

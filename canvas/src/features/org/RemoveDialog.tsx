@@ -1,15 +1,15 @@
 /** Asks before seats are removed: says who goes, and wants the name typed where others go with it. */
 
 import { useId, useState, type FormEvent } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import type { Workspace } from "../../core/state/model";
 import { treeOf } from "../../core/state/tree";
-import { allBelow } from "../../core/state/moveRules";
-import { plural } from "../../core/text/words";
+import { descendantsOf } from "../../core/state/moveRules";
+import { plural } from "../../core/text/strings";
 import css from "./AgentActions.module.css";
-import { DeedProblem, useDeed } from "../../ui/useAction";
+import { ActionProblem, useAction } from "../../ui/useAction";
 
 interface Props {
   workspace: Workspace;
@@ -19,17 +19,17 @@ interface Props {
 }
 
 export function RemoveDialog({ workspace, whole, onClose }: Props) {
-  const { api } = useDesk();
-  const seats = useData((state) => state.seats);
+  const { api } = useSession();
+  const nodes = useData((state) => state.orgNodes);
   const [typed, setTyped] = useState("");
-  const deed = useDeed();
+  const action = useAction();
   const field = useId();
-  const below = allBelow(treeOf(seats), workspace.id);
+  const below = descendantsOf(treeOf(nodes), workspace.id);
   const going = whole ? [workspace.id, ...below] : below;
   const sure = below.length === 0 || typed.trim() === workspace.name.trim();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (sure) deed.run(() => (whole ? api.removeSeat(workspace.id, workspace.name) : api.collapse(workspace.id)), "Removed", onClose);
+    if (sure) action.run(() => (whole ? api.removeWorkspace(workspace.id, workspace.name) : api.collapse(workspace.id)), "Removed", onClose);
   };
   return (
     <Dialog label={whole ? `Remove ${workspace.name}?` : `Remove the team of ${workspace.name}?`} onClose={onClose}>
@@ -38,7 +38,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
         <ul className={css.going} aria-label="What goes" tabIndex={0}>
           {going.map((id) => (
             <li key={id}>
-              <bdi>{seats.get(id)?.name ?? workspace.name}</bdi>
+              <bdi>{nodes.get(id)?.name ?? workspace.name}</bdi>
             </li>
           ))}
         </ul>
@@ -50,9 +50,9 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
             <input id={field} value={typed} autoComplete="off" spellCheck={false} onChange={(event) => setTyped(event.target.value)} />
           </div>
         )}
-        <DeedProblem deed={deed} className={css.problem} />
+        <ActionProblem deed={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={!sure || deed.busy}>
+          <Button kind="primary" type="submit" disabled={!sure || action.busy}>
             Remove {plural(going.length, "seat")}
           </Button>
           <Button onClick={onClose}>Cancel</Button>

@@ -1,4 +1,4 @@
 /** What the panel of an agent holds besides its chat. */
 
 export { About } from "./About";
-export { WorkTab } from "../delegations/DelegationsTab";
+export { DelegationsTab } from "../delegations/DelegationsTab";

@@ -1,21 +1,21 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Seat } from "../../core/state/model";
+import type { OrgNode } from "../../core/state/model";
 import { matching, outlineRows, typeAhead } from "./outlineRows";
 import { ancestorsOf, buildTree, walk } from "../../core/state/tree";
 
-function seats(...all: [id: string, parent: string | null][]): Map<string, Seat> {
+function nodes(...all: [id: string, parent: string | null][]): Map<string, OrgNode> {
   return new Map(all.map(([id, parentId], at) => [id, { id, parentId, name: id, createdAt: String(at).padStart(4, "0") }]));
 }
 
-const rowsOf = (all: Map<string, Seat>, folded: string[] = [], matches: Set<string> | null = null) => outlineRows(buildTree(all), (id) => folded.includes(id), matches);
+const rowsOf = (all: Map<string, OrgNode>, folded: string[] = [], matches: Set<string> | null = null) => outlineRows(buildTree(all), (id) => folded.includes(id), matches);
 
 test("nobody is hidden, whatever the parents say: missing ones, circles, oneself", () => {
   const id = fc.integer({ min: 0, max: 12 });
   fc.assert(
     fc.property(fc.array(fc.tuple(id, fc.option(id)), { maxLength: 20 }), (all) => {
-      const map = seats(...all.map(([each, parent]): [string, string | null] => [`n${each}`, parent === null ? null : `n${parent}`]));
+      const map = nodes(...all.map(([each, parent]): [string, string | null] => [`n${each}`, parent === null ? null : `n${parent}`]));
       const tree = buildTree(map);
       expect(walk(tree).sort()).toEqual([...map.keys()].sort());
       for (const each of map.keys()) expect(ancestorsOf(tree, each).length).toBeLessThan(map.size);
@@ -24,12 +24,12 @@ test("nobody is hidden, whatever the parents say: missing ones, circles, oneself
 });
 
 test("siblings stand in the order in which they were made", () => {
-  const all = seats(["lead", null], ["b", "lead"], ["a", "lead"]);
+  const all = nodes(["lead", null], ["b", "lead"], ["a", "lead"]);
   expect(walk(buildTree(all))).toEqual(["lead", "b", "a"]);
 });
 
 test("rows know their level, their place among siblings, and whether they are open", () => {
-  const all = seats(["lead", null], ["team", "lead"], ["one", "team"], ["two", "team"], ["other", "lead"]);
+  const all = nodes(["lead", null], ["team", "lead"], ["one", "team"], ["two", "team"], ["other", "lead"]);
   expect(rowsOf(all).map((row) => [row.id, row.level, row.position, row.siblings, row.expanded])).toEqual([
     ["lead", 1, 1, 1, true],
     ["team", 2, 1, 2, true],
@@ -41,7 +41,7 @@ test("rows know their level, their place among siblings, and whether they are op
 });
 
 test("a search shows what it found below those who lead there, also in folded teams", () => {
-  const all = seats(["lead", null], ["team", "lead"], ["one", "team"], ["two", "team"], ["other", "lead"]);
+  const all = nodes(["lead", null], ["team", "lead"], ["one", "team"], ["two", "team"], ["other", "lead"]);
   expect(rowsOf(all, ["team"], new Set(["two"])).map((row) => row.id)).toEqual(["lead", "team", "two"]);
   expect(rowsOf(all, [], new Set())).toEqual([]);
 });
@@ -57,7 +57,7 @@ test("all words are looked for in names and roles, and no words look for nothing
 });
 
 test("letters go to the next name that begins with them, around the end", () => {
-  const all = seats(["Ada", null], ["Ben", null], ["Bea", null], ["Cid", null]);
+  const all = nodes(["Ada", null], ["Ben", null], ["Bea", null], ["Cid", null]);
   const rows = rowsOf(all);
   expect(typeAhead(rows, all, 0, "b")).toBe(1);
   expect(typeAhead(rows, all, 1, "b")).toBe(2);

@@ -1,6 +1,6 @@
 /** The outline: the rows of the tree that are to be seen, in their order. */
 
-import type { Seat } from "../../core/state/model";
+import type { OrgNode } from "../../core/state/model";
 import { ancestorsOf, childrenOf, type Tree } from "../../core/state/tree";
 
 export interface Row {
@@ -53,11 +53,11 @@ export function matching(
 }
 
 /** The next row from `at` on, around the end, whose name begins with what was typed. */
-export function typeAhead(rows: readonly Row[], seats: ReadonlyMap<string, Seat>, at: number, typed: string): number {
+export function typeAhead(rows: readonly Row[], nodes: ReadonlyMap<string, OrgNode>, at: number, typed: string): number {
   const start = typed.length > 1 ? at : at + 1;
   for (let step = 0; step < rows.length; step += 1) {
     const index = (start + step) % rows.length;
-    const name = seats.get(rows[index]?.id ?? "")?.name ?? "";
+    const name = nodes.get(rows[index]?.id ?? "")?.name ?? "";
     if (name.toLowerCase().startsWith(typed.toLowerCase())) return index;
   }
   return at;

@@ -1,13 +1,13 @@
 /** Who belongs to the organisation and who is invited; an owner changes it here. */
 
 import { useEffect, useId, useState, type FormEvent } from "react";
-import { useData, useDesk } from "../../core/app";
-import { wordsOf, type Person } from "../../core/api/api";
+import { useData, useSession } from "../../core/app";
+import { errorText, type Person } from "../../core/api/api";
 import { Button } from "../../ui/Button";
-import { Command } from "../../ui/ShellCommand";
+import { ShellCommand } from "../../ui/ShellCommand";
 import { useStored } from "../../core/store/store";
 import group from "../../ui/SettingsGroup.module.css";
-import { DeedProblem, useDeed } from "../../ui/useAction";
+import { ActionProblem, useAction } from "../../ui/useAction";
 import css from "./People.module.css";
 
 const ROLES = ["viewer", "operator", "owner"] as const;
@@ -19,8 +19,8 @@ interface Lists {
 
 export function People() {
   const { lists, problem, reread } = useLists();
-  const { session } = useDesk();
-  const owner = session.user.role === "owner";
+  const { identity } = useSession();
+  const owner = identity.user.role === "owner";
   if (lists === null) return problem === null ? null : <p role="alert">{problem}</p>;
   return (
     <section className={group.group} aria-labelledby="settings-people">
@@ -47,20 +47,20 @@ export function People() {
 
 /** Both lists, read again when the organisation says that they changed. */
 function useLists(): { lists: Lists | null; problem: string | null; reread: () => Promise<void> } {
-  const desk = useDesk();
-  const changes = useStored(desk.peopleChanges);
+  const session = useSession();
+  const changes = useStored(session.peopleChanges);
   const [lists, setLists] = useState<Lists | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const { api, session } = desk;
+  const { api, identity } = session;
   const reread = async (): Promise<void> => {
     try {
       const [people, invited] = await Promise.all([
-        api.people(session.org.id),
-        session.user.role === "owner" ? api.invitations(session.org.id) : [],
+        api.people(identity.org.id),
+        identity.user.role === "owner" ? api.invitations(identity.org.id) : [],
       ]);
       setLists({ people, invited });
     } catch (error) {
-      setProblem(wordsOf(error));
+      setProblem(errorText(error));
     }
   };
   useEffect(() => void reread(), [changes]);
@@ -68,11 +68,11 @@ function useLists(): { lists: Lists | null; problem: string | null; reread: () =
 }
 
 function Member({ person, owner, onChanged }: { person: Person; owner: boolean; onChanged: () => Promise<void> }) {
-  const { api, session } = useDesk();
+  const { api, identity } = useSession();
   const [sure, setSure] = useState(false);
-  const deed = useDeed();
-  const self = person.id === session.user.id;
-  const change = (role: string): void => deed.run(() => api.changePerson(session.org.id, person.id, role), "Changed", onChanged);
+  const action = useAction();
+  const self = person.id === identity.user.id;
+  const change = (role: string): void => action.run(() => api.changePerson(identity.org.id, person.id, role), "Changed", onChanged);
   return (
     <li className={css.person}>
       <span className={css.who}>
@@ -81,10 +81,10 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
       </span>
       {owner ? (
         <>
-          <RoleSelect label={`Role of ${person.name}`} value={person.role} disabled={deed.busy} onChange={change} />
+          <RoleSelect label={`Role of ${person.name}`} value={person.role} disabled={action.busy} onChange={change} />
           {sure ? (
             <>
-              <Button kind="primary" disabled={deed.busy} onClick={() => deed.run(() => api.removePerson(session.org.id, person.id), "Removed", onChanged)}>
+              <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => api.removePerson(identity.org.id, person.id), "Removed", onChanged)}>
                 Remove {person.name} for good
               </Button>
               <Button onClick={() => setSure(false)}>Keep</Button>
@@ -96,7 +96,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
       ) : (
         <span className={group.hint}>{person.role}</span>
       )}
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
     </li>
   );
 }
@@ -114,36 +114,36 @@ function RoleSelect({ label, value, disabled = false, onChange }: { label: strin
 }
 
 function Invited({ person, onChanged }: { person: Person; onChanged: () => Promise<void> }) {
-  const { api, session } = useDesk();
-  const deed = useDeed();
+  const { api, identity } = useSession();
+  const action = useAction();
   return (
     <li className={css.person}>
       <span className={css.who}>
         <bdi>{person.name}</bdi>
         <span className={group.hint}> as {person.role}</span>
       </span>
-      <Button disabled={deed.busy} onClick={() => deed.run(() => api.withdraw(session.org.id, person.id), "Withdrawn", onChanged)}>
+      <Button disabled={action.busy} onClick={() => action.run(() => api.withdraw(identity.org.id, person.id), "Withdrawn", onChanged)}>
         Withdraw
       </Button>
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
     </li>
   );
 }
 
 function Invite({ onMade }: { onMade: () => Promise<void> }) {
-  const { api, session } = useDesk();
+  const { api, identity } = useSession();
   const longest = useData((state) => state.limits.name_length);
   const [name, setName] = useState("");
   const [role, setRole] = useState("operator");
   const [link, setLink] = useState<{ name: string; url: string } | null>(null);
-  const deed = useDeed();
+  const action = useAction();
   const field = useId();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const invited = name.trim();
     if (invited === "") return;
-    deed.run(
-      async () => setLink({ name: invited, url: await api.invite(session.org.id, invited, role) }),
+    action.run(
+      async () => setLink({ name: invited, url: await api.invite(identity.org.id, invited, role) }),
       "Invited",
       () => {
         setName("");
@@ -157,15 +157,15 @@ function Invite({ onMade }: { onMade: () => Promise<void> }) {
         <label htmlFor={field}>Invite somebody</label>
         <input id={field} value={name} maxLength={longest} autoComplete="off" placeholder="Their name" onChange={(event) => setName(event.target.value)} />
         <RoleSelect label="Role of the invited person" value={role} onChange={setRole} />
-        <Button type="submit" disabled={deed.busy || name.trim() === ""}>
+        <Button type="submit" disabled={action.busy || name.trim() === ""}>
           Make the link
         </Button>
       </form>
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
       {link !== null && (
         <div role="group" aria-label={`Link for ${link.name}`}>
           <p className={group.hint}>This link lets {link.name} in, once. It is shown only now.</p>
-          <Command label={`Link for ${link.name}`} text={link.url} />
+          <ShellCommand label={`Link for ${link.name}`} text={link.url} />
           <Button onClick={() => setLink(null)}>I have it, hide it</Button>
         </div>
       )}

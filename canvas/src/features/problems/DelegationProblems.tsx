@@ -1,23 +1,23 @@
 /** Work that ended badly, does not go on, or was stopped before it began. */
 
 import type { ReactNode } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Time } from "../../ui/Time";
 import { shownTask, type Delegation } from "../../core/state/delegations";
-import type { Refused } from "../../core/state/model";
-import { refusedKey, type WorkProblems as Problems } from "../../core/state/delegationLists";
-import { Deeds, Failure, PeerLink, StateWords } from "../delegations/DelegationItem";
+import type { RefusedDelegation } from "../../core/state/model";
+import { refusedKey, type DelegationProblems as Problems } from "../../core/state/delegationLists";
+import { DelegationActions, Failure, PeerLink, StateText } from "../delegations/DelegationItem";
 import css from "./ProblemsView.module.css";
 
-export function WorkProblems({ problems }: { problems: Problems }) {
+export function DelegationProblemSections({ problems }: { problems: Problems }) {
   const { failed, stuck, unknown, refused } = problems;
   return (
     <>
-      <Works title="Work that failed" lead="One agent gave it to another one. It leaves this list when you look at it, and when it is tried again." works={failed} seen />
-      <Works title="Work that is stuck" lead="An agent has it and has given no sign of life of it. It may go on; cancel it if it does not." works={stuck} />
-      <Works title="Work without an answer to its sending" lead="It was sent and the connection broke: it may be done or not. Ask the agent before it is given once more." works={unknown} />
+      <DelegationRows title="Work that failed" lead="One agent gave it to another one. It leaves this list when you look at it, and when it is tried again." works={failed} seen />
+      <DelegationRows title="Work that is stuck" lead="An agent has it and has given no sign of life of it. It may go on; cancel it if it does not." works={stuck} />
+      <DelegationRows title="Work without an answer to its sending" lead="It was sent and the connection broke: it may be done or not. Ask the agent before it is given once more." works={unknown} />
       {refused.length > 0 && (
         <Section title="Work that was stopped" lead="A limit stopped it before it began, so that agents do not give each other work without end.">
           {refused.map((each) => (
@@ -29,19 +29,19 @@ export function WorkProblems({ problems }: { problems: Problems }) {
   );
 }
 
-function Works({ title, lead, works, seen = false }: { title: string; lead: string; works: readonly Delegation[]; seen?: boolean }) {
+function DelegationRows({ title, lead, works, seen = false }: { title: string; lead: string; works: readonly Delegation[]; seen?: boolean }) {
   if (works.length === 0) return null;
   return (
     <Section title={title} lead={lead}>
       {works.map((each) => (
-        <WorkRow key={each.id} delegation={each} seen={seen} />
+        <DelegationRow key={each.id} delegation={each} seen={seen} />
       ))}
     </Section>
   );
 }
 
-function WorkRow({ delegation, seen }: { delegation: Delegation; seen: boolean }) {
-  const desk = useDesk();
+function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boolean }) {
+  const session = useSession();
   return (
     <li className={css.row} data-delegation={delegation.id}>
       <p className={css.head}>
@@ -54,16 +54,16 @@ function WorkRow({ delegation, seen }: { delegation: Delegation; seen: boolean }
         <bdi>{shownTask(delegation.task)}</bdi>
       </p>
       <p className={css.head}>
-        <StateWords delegation={delegation} />
+        <StateText delegation={delegation} />
       </p>
       {seen && <Failure delegation={delegation} />}
-      <Deeds delegation={delegation}>
+      <DelegationActions delegation={delegation}>
         {seen && (
-          <Button icon="check" onClick={() => desk.seen.add(delegation.id)}>
+          <Button icon="check" onClick={() => session.seenProblems.add(delegation.id)}>
             I have seen it
           </Button>
         )}
-      </Deeds>
+      </DelegationActions>
     </li>
   );
 }
@@ -75,8 +75,8 @@ const LIMITS: Readonly<Record<string, string>> = {
   root: "Too much has come of the first of it",
 };
 
-function RefusedRow({ refused }: { refused: Refused }) {
-  const desk = useDesk();
+function RefusedRow({ refused }: { refused: RefusedDelegation }) {
+  const session = useSession();
   const { sourceId, targetId, task, limit, use, most, remedy, at } = refused;
   return (
     <li className={css.row}>
@@ -94,7 +94,7 @@ function RefusedRow({ refused }: { refused: Refused }) {
         {limit !== "cycle" && ` (${use} of ${most})`}. <bdi>{remedy}</bdi>
       </p>
       <div className={css.deeds}>
-        <Button icon="check" onClick={() => desk.seen.add(refusedKey(refused))}>
+        <Button icon="check" onClick={() => session.seenProblems.add(refusedKey(refused))}>
           I have seen it
         </Button>
         <Link className={css.open} to={{ view: "org", focus: sourceId, panel: "chat", filter: "" }}>

@@ -2,37 +2,37 @@
  * chains that were stopped. */
 
 import { useEffect, useState, type ReactNode } from "react";
-import { useData, useDesk } from "../../core/app";
-import type { Desk } from "../../core/session/sessionController";
+import { useData, useSession } from "../../core/app";
+import type { SessionController } from "../../core/session/sessionController";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import {
-  chainWords, countProblems, reasonWords, untakenWords, type Chain, type DeadLetter, type UnansweredMessage, type Untaken,
+  chainText, countProblems, reasonText, unclaimedText, type MessageChain, type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
 } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
-import { countWork } from "../../core/state/delegationLists";
+import { countDelegationProblems } from "../../core/state/delegationLists";
 import { clock } from "../../core/text/time";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import { DraftCard } from "../chat/DraftCard";
 import css from "./ProblemsView.module.css";
-import { DeedProblem, useDeed, type Deed } from "../../ui/useAction";
-import { useWorkProblems } from "../delegations/useDelegationProblems";
-import { WorkProblems } from "./DelegationProblems";
+import { ActionProblem, useAction, type Action } from "../../ui/useAction";
+import { useDelegationProblems } from "../delegations/useDelegationProblems";
+import { DelegationProblemSections } from "./DelegationProblems";
 
 export function ProblemsView() {
-  const desk = useDesk();
-  const stuck = useStored(desk.stuck.all);
-  const work = useWorkProblems();
-  useEffect(() => void desk.stuck.read(), [desk]); // no event says that a message has waited too long
-  if (countProblems(stuck) + countWork(work) === 0) return <Nothing />;
+  const session = useSession();
+  const stuck = useStored(session.problemLists.problems);
+  const work = useDelegationProblems();
+  useEffect(() => void session.problemLists.read(), [session]); // no event says that a message has waited too long
+  if (countProblems(stuck) + countDelegationProblems(work) === 0) return <AllClear />;
   return (
     <div className={css.problems}>
       <div className={css.inside}>
         <h2 className={css.title}>Problems</h2>
-        <Unread />
+        <ReadProblem />
         {stuck.unanswered.length > 0 && (
           <Section title="No answer" lead="These messages wanted an answer. What an agent said elsewhere is kept: nobody has got it until you send it.">
             {stuck.unanswered.map((each) => (
@@ -41,15 +41,15 @@ export function ProblemsView() {
             {stuck.moreUnanswered && <li className={css.more}>Older ones appear when these are dealt with.</li>}
           </Section>
         )}
-        {stuck.untaken.length > 0 && (
+        {stuck.unclaimed.length > 0 && (
           <Section title="Mail that nobody takes" lead="Messages that want an answer wait for these agents, and nobody has had them.">
-            {stuck.untaken.map((each) => (
-              <UntakenRow key={each.workspaceId} seat={each} />
+            {stuck.unclaimed.map((each) => (
+              <UnclaimedRow key={each.workspaceId} seat={each} />
             ))}
-            {stuck.moreUntaken && <li className={css.more}>Others appear when these are dealt with.</li>}
+            {stuck.moreUnclaimed && <li className={css.more}>Others appear when these are dealt with.</li>}
           </Section>
         )}
-        <WorkProblems problems={work} />
+        <DelegationProblemSections problems={work} />
         {stuck.chains.length > 0 && (
           <Section title="Stopped chains" lead="Agents wrote to each other until a limit was reached. Nothing of these chains goes on until you decide.">
             {stuck.chains.map((each) => (
@@ -60,7 +60,7 @@ export function ProblemsView() {
         {stuck.deadLetters.length > 0 && (
           <Section title="Not delivered" lead="These messages were given up. Send them again once their agent can take them.">
             {stuck.deadLetters.map((each) => (
-              <DeadRow key={each.activityId} letter={each} />
+              <DeadLetterRow key={each.activityId} letter={each} />
             ))}
             {stuck.moreDeadLetters && <li className={css.more}>Older ones appear when these are dealt with.</li>}
           </Section>
@@ -71,9 +71,9 @@ export function ProblemsView() {
 }
 
 /** Never said of lists that could not be read. */
-function Nothing() {
-  const { stuck } = useDesk();
-  const { readAt, problem } = useStored(stuck.list);
+function AllClear() {
+  const { problemLists } = useSession();
+  const { readAt, problem } = useStored(problemLists.status);
   if (problem !== null) {
     return (
       <Notice icon="warning" title="What is stuck could not be read" actions={<TryAgain />}>
@@ -91,9 +91,9 @@ function Nothing() {
 }
 
 /** Says that the lists could not be read: what is shown then is what was known before. */
-function Unread() {
-  const { stuck } = useDesk();
-  const { readAt, problem } = useStored(stuck.list);
+function ReadProblem() {
+  const { problemLists } = useSession();
+  const { readAt, problem } = useStored(problemLists.status);
   if (problem === null) return null;
   return (
     <div role="alert" className={css.row}>
@@ -108,9 +108,9 @@ function Unread() {
 }
 
 function TryAgain() {
-  const { stuck } = useDesk();
+  const { problemLists } = useSession();
   return (
-    <Button icon="again" onClick={() => void stuck.read()}>
+    <Button icon="again" onClick={() => void problemLists.read()}>
       Try again
     </Button>
   );
@@ -127,13 +127,13 @@ function Section({ title, lead, children }: { title: string; lead: string; child
 }
 
 function UnansweredRow({ message }: { message: UnansweredMessage }) {
-  const { readStuck } = useStuck();
+  const { readStuck } = useProblemActions();
   const { workspaceId, workspaceName, activityId, sourceId, overdueAt, draft, template } = message;
   const name = useData((state) => state.workspaces.get(workspaceId)?.name) ?? workspaceName;
   return (
     <li className={css.row}>
       <p className={css.head}>
-        <SeatLink id={workspaceId} name={workspaceName} />
+        <WorkspaceLink id={workspaceId} name={workspaceName} />
         <Sender id={sourceId} />
         <Time at={message.handedAt} className={css.time} />
       </p>
@@ -156,19 +156,19 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
   );
 }
 
-function UntakenRow({ seat }: { seat: Untaken }) {
+function UnclaimedRow({ seat }: { seat: UnclaimedMessages }) {
   const { workspaceId, workspaceName, waiting, more, since } = seat;
   const known = useData((state) => state.workspaces.get(workspaceId));
   return (
     <li className={css.row}>
       <p className={css.head}>
-        <SeatLink id={workspaceId} name={workspaceName} />
+        <WorkspaceLink id={workspaceId} name={workspaceName} />
         <Time at={since} className={css.time} />
       </p>
       <p className={css.words}>{more ? `More than ${plural(waiting, "message")} wait` : plural(waiting, "message waits", "messages wait")}</p>
       {known !== undefined && (
         <>
-          <p className={css.why}>{untakenWords(known)}.</p>
+          <p className={css.why}>{unclaimedText(known)}.</p>
           <p className={css.from}>
             <Link className={css.open} to={{ view: "chats", workspaceId, messageId: null }}>
               Open the chat
@@ -180,18 +180,18 @@ function UntakenRow({ seat }: { seat: Untaken }) {
   );
 }
 
-function DeadRow({ letter }: { letter: DeadLetter }) {
-  const { api, readStuck } = useStuck();
+function DeadLetterRow({ letter }: { letter: DeadLetter }) {
+  const { api, readStuck } = useProblemActions();
   const [asking, setAsking] = useState(false);
-  const deed = useDeed();
+  const action = useAction();
   const discard = (): void => {
     setAsking(false);
-    deed.run(() => api.discard(letter), "Discarded", readStuck);
+    action.run(() => api.discard(letter), "Discarded", readStuck);
   };
   return (
     <li className={css.row}>
       <p className={css.head}>
-        <SeatLink id={letter.workspaceId} name={letter.workspaceName} />
+        <WorkspaceLink id={letter.workspaceId} name={letter.workspaceName} />
         <Sender id={letter.sourceId} />
         <Time at={letter.diedAt} className={css.time} />
       </p>
@@ -199,18 +199,18 @@ function DeadRow({ letter }: { letter: DeadLetter }) {
         <bdi>{letter.summary}</bdi>
       </p>
       <p className={css.why}>
-        {reasonWords(letter.reason)}
+        {reasonText(letter.reason)}
         {letter.attempts > 0 && `, after ${plural(letter.attempts, "try", "tries")}`}
         {letter.detail !== null && `: ${letter.detail}`}
       </p>
-      <Deeds deed={deed}>
-        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(() => api.requeue(letter), "It goes out again", readStuck)}>
+      <Actions deed={action}>
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(letter), "It goes out again", readStuck)}>
           Send again
         </Button>
-        <Button disabled={deed.busy} onClick={() => setAsking(true)}>
+        <Button disabled={action.busy} onClick={() => setAsking(true)}>
           Discard…
         </Button>
-      </Deeds>
+      </Actions>
       {asking && (
         <Dialog label="Discard this message?" onClose={() => setAsking(false)}>
           <p className={css.ask}>
@@ -228,14 +228,14 @@ function DeadRow({ letter }: { letter: DeadLetter }) {
   );
 }
 
-function ChainRow({ chain }: { chain: Chain }) {
-  const { api, session, readStuck } = useStuck();
-  const deed = useDeed();
-  const org = session.org.id;
+function ChainRow({ chain }: { chain: MessageChain }) {
+  const { api, identity, readStuck } = useProblemActions();
+  const action = useAction();
+  const org = identity.org.id;
   return (
     <li className={css.row}>
       <p className={css.head}>
-        {chain.workspaceId === null ? "A chain of messages" : <SeatLink id={chain.workspaceId} name="An agent" />}
+        {chain.workspaceId === null ? "A chain of messages" : <WorkspaceLink id={chain.workspaceId} name="An agent" />}
         <Time at={chain.frozenAt} className={css.time} />
       </p>
       {chain.summary !== "" && (
@@ -243,26 +243,26 @@ function ChainRow({ chain }: { chain: Chain }) {
           <bdi>{chain.summary}</bdi>
         </p>
       )}
-      <p className={css.why}>{chainWords(chain)}.</p>
-      <Deeds deed={deed}>
-        <Button icon="play" disabled={deed.busy} onClick={() => deed.run(() => api.release(org, chain), "It may go on", readStuck)}>
+      <p className={css.why}>{chainText(chain)}.</p>
+      <Actions deed={action}>
+        <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "It may go on", readStuck)}>
           Let it go on
         </Button>
-        <Button disabled={deed.busy} onClick={() => deed.run(() => api.end(org, chain), "Ended", readStuck)}>
+        <Button disabled={action.busy} onClick={() => action.run(() => api.end(org, chain), "Ended", readStuck)}>
           End it
         </Button>
-      </Deeds>
+      </Actions>
     </li>
   );
 }
 
 /** After a deed the lists are read again, and its row is gone. */
-function useStuck(): Pick<Desk, "api" | "session"> & { readStuck: () => Promise<void> } {
-  const desk = useDesk();
-  return { api: desk.api, session: desk.session, readStuck: () => desk.stuck.read() };
+function useProblemActions(): Pick<SessionController, "api" | "identity"> & { readStuck: () => Promise<void> } {
+  const session = useSession();
+  return { api: session.api, identity: session.identity, readStuck: () => session.problemLists.read() };
 }
 
-function SeatLink({ id, name }: { id: string; name: string }) {
+function WorkspaceLink({ id, name }: { id: string; name: string }) {
   const known = useData((state) => state.workspaces.get(id)?.name);
   if (known === undefined) return <bdi className={css.name}>{name}</bdi>;
   return (
@@ -281,13 +281,13 @@ function Sender({ id }: { id: string | null }) {
   );
 }
 
-function Deeds({ deed, children }: { deed: Deed; children: ReactNode }) {
-  const { maySend } = useDesk();
-  if (!maySend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
+function Actions({ deed, children }: { deed: Action; children: ReactNode }) {
+  const { canSend } = useSession();
+  if (!canSend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
   return (
     <>
       <div className={css.deeds}>{children}</div>
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={deed} className={css.problem} />
     </>
   );
 }

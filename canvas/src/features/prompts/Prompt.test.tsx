@@ -1,7 +1,7 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { NoAnswer, Refusal } from "../../core/api/api";
-import { Bench, settled } from "../../core/testing/workbench";
+import { NoResponseError, ApiError } from "../../core/api/api";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { piecesOf } from "./model";
 import { PromptPanel } from "./PromptPanel";
 
@@ -18,14 +18,14 @@ function prompt(more: Item = {}, diff: Item[] = []): Item {
   return { build, previous: diff.length === 0 ? null : build, diff };
 }
 
-async function shown(...answers: (Item | Error)[]): Promise<{ made: Bench; ask: ReturnType<typeof vi.spyOn> }> {
-  const made = new Bench();
+async function shown(...answers: (Item | Error)[]): Promise<{ made: TestPage; ask: ReturnType<typeof vi.spyOn> }> {
+  const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  const ask = vi.spyOn(made.api, "ask");
+  const ask = vi.spyOn(made.api, "request");
   for (const each of answers) void (each instanceof Error ? ask.mockRejectedValueOnce(each) : ask.mockResolvedValueOnce(each));
   made.show(<PromptPanel workspaceId="a" />);
-  await settled();
+  await flushPromises();
   return { made, ask };
 }
 
@@ -52,16 +52,16 @@ test("what the running session has besides, and what is to be minded, is said", 
 
 test("a new build is read when it is told, with why and what changed; one that cannot be read leaves the old one", async () => {
   const diff = [{ part: 5, title: "Peers", change: "changed", lines: [{ kind: "-", text: "Lead" }, { kind: "+", text: "Ben <i>" }] }];
-  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE of Ben" }, revision: 2 }, diff), new NoAnswer("The server did not answer."));
+  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE of Ben" }, revision: 2 }, diff), new NoResponseError("The server did not answer."));
   expect(screen.getByRole("region", { name: "What changed" }).textContent).toContain("This is the first that was told.");
-  act(() => made.desk.promptBuilds.set(new Map([["b", 1]])));
+  act(() => made.session.promptBuilds.set(new Map([["b", 1]])));
   expect(screen.queryByText(/number 2/)).toBeNull();
-  act(() => made.desk.promptBuilds.set(new Map([["a", 1]])));
-  await settled();
+  act(() => made.session.promptBuilds.set(new Map([["a", 1]])));
+  await flushPromises();
   expect(screen.getByRole("region", { name: "How it was put together" }).textContent).toContain("something happened in the organisation: WORKSPACE_ONLINE of Ben");
   expect(screen.getByRole("region", { name: "Lines of Peers" }).textContent).toBe("−removed: Lead+added: Ben <i>");
-  act(() => made.desk.promptBuilds.set(new Map([["a", 2]])));
-  await settled();
+  act(() => made.session.promptBuilds.set(new Map([["a", 2]])));
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
   expect(screen.getByText(/number 2/)).toBeTruthy();
 });
@@ -78,13 +78,13 @@ test("words are looked for in all sections", async () => {
 });
 
 test("an agent that has told none: how to", async () => {
-  await shown(new Refusal(404, "no_prompt_yet", "Not yet."));
+  await shown(new ApiError(404, "no_prompt_yet", "Not yet."));
   expect(screen.getByText("No prompt was told yet")).toBeTruthy();
   expect(screen.getByText("molecule prompt watch")).toBeTruthy();
 });
 
 test("any other refusal is told as one", async () => {
-  await shown(new Refusal(404, "not_found", "There is no such workspace."));
+  await shown(new ApiError(404, "not_found", "There is no such workspace."));
   expect(screen.getByText("The prompt could not be read")).toBeTruthy();
   expect(screen.getByText("There is no such workspace.")).toBeTruthy();
 });

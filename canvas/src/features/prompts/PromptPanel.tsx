@@ -2,20 +2,20 @@
  * why it was put together anew, and what changed with that. It follows the agent while it is looked at. */
 
 import { useId, useMemo, useState } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
-import { Command } from "../../ui/ShellCommand";
+import { ShellCommand } from "../../ui/ShellCommand";
 import { CopyButton } from "../../ui/CopyButton";
 import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
-import { Refusal } from "../../core/api/api";
+import { ApiError } from "../../core/api/api";
 import { useSelected } from "../../core/store/store";
-import { plural, sizeText } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
-import { useAsked } from "../../core/api/useRequest";
-import { countOf, partWords, piecesOf, promptOf, shareOf, sumOf, triggerWords, type Build, type Change, type Prompt, type Section } from "./model";
+import { plural, sizeText } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
+import { useRequest } from "../../core/api/useRequest";
+import { countOf, partText, piecesOf, promptOf, shareOf, sumOf, triggerText, type Build, type Change, type Prompt, type Section } from "./model";
 import css from "./Prompt.module.css";
 
 /** None: its agent has not told one. */
@@ -35,19 +35,19 @@ export function PromptTab({ workspaceId }: { workspaceId: string }) {
 }
 
 export function PromptPanel({ workspaceId }: { workspaceId: string }) {
-  const { api, promptBuilds } = useDesk();
+  const { api, promptBuilds } = useSession();
   const turn = useSelected(promptBuilds, (all) => (all.get(workspaceId) ?? 0) + (all.get("") ?? 0));
   const ask = async (): Promise<Found> => {
     try {
-      const found = promptOf(await api.ask("GET", `/workspaces/${encodeURIComponent(workspaceId)}/prompt`));
+      const found = promptOf(await api.request("GET", `/workspaces/${encodeURIComponent(workspaceId)}/prompt`));
       if (found === null) throw new Error("The server answered with something that this page does not know. Load the page again.");
       return found;
     } catch (error) {
-      if (error instanceof Refusal && error.code === "no_prompt_yet") return "none";
+      if (error instanceof ApiError && error.code === "no_prompt_yet") return "none";
       throw error;
     }
   };
-  const { value, problem, reread } = useAsked(ask, String(turn));
+  const { value, problem, reread } = useRequest(ask, String(turn));
   if (value === null) {
     if (problem === null) return <Notice icon="clock" title="Reading the prompt…" />;
     return (
@@ -77,7 +77,7 @@ function NoPrompt() {
       <Notice icon="book" title="No prompt was told yet">
         Run this where the agent’s files are: it tells the prompt, and tells it again whenever it changes.
       </Notice>
-      <Command label="Tell the prompt" text="molecule prompt watch" />
+      <ShellCommand label="Tell the prompt" text="molecule prompt watch" />
     </div>
   );
 }
@@ -88,7 +88,7 @@ function Facts({ build }: { build: Build }) {
   return (
     <section className={css.facts} aria-label="How it was put together">
       <p>
-        Put together because <strong className={css.why}>{plainly(triggerWords(trigger))}</strong>, <Time at={builtAt} />
+        Put together because <strong className={css.why}>{showInvisible(triggerText(trigger))}</strong>, <Time at={builtAt} />
         <span className={css.quiet}> · number {revision}</span>
       </p>
       <p className={css.quiet}>
@@ -110,7 +110,7 @@ function Facts({ build }: { build: Build }) {
           {warnings.map((each, at) => (
             <li key={at}>
               <Icon name="warning" size={14} />
-              <bdi>{plainly(each)}</bdi>
+              <bdi>{showInvisible(each)}</bdi>
             </li>
           ))}
         </ul>
@@ -184,9 +184,9 @@ function SectionItem({ section, share, words, open, onTurn }: SectionProps) {
             <Icon name={open ? "below" : "right"} size={14} />
           </span>
           <span className={css.titles}>
-            <bdi className={css.title}>{plainly(title)}</bdi>
+            <bdi className={css.title}>{showInvisible(title)}</bdi>
             <span className={css.quiet}>
-              {part}. {partWords(part)}
+              {part}. {partText(part)}
             </span>
           </span>
           <span className={css.figures}>
@@ -201,16 +201,16 @@ function SectionItem({ section, share, words, open, onTurn }: SectionProps) {
       {open && (
         <div id={id} className={css.inside}>
           <p className={css.quiet}>
-            From <bdi className={css.source}>{plainly(source)}</bdi> · {sizeText(bytes)} · {plural(tokens, "token")} · <Hash hash={hash} />
+            From <bdi className={css.source}>{showInvisible(source)}</bdi> · {sizeText(bytes)} · {plural(tokens, "token")} · <Hash hash={hash} />
           </p>
           {shortened !== null && (
             <p className={css.shortened}>
-              <bdi>Shortened to keep the budget: {plainly(shortened)}</bdi>
+              <bdi>Shortened to keep the budget: {showInvisible(shortened)}</bdi>
             </p>
           )}
           <div className={css.textBox}>
             <pre className={css.text} tabIndex={0} role="region" aria-label={`Text of ${title}`} dir="auto">
-              <Found text={plainly(text)} words={words} />
+              <Found text={showInvisible(text)} words={words} />
             </pre>
             <CopyButton text={text} label={`Copy ${title}`} />
           </div>
@@ -239,7 +239,7 @@ function Changes({ prompt: { previous, diff } }: { prompt: Prompt }) {
         diff.map(({ part, title, change, lines }, at) => (
           <section key={at} className={css.change} aria-label={`Changes of ${title}`}>
             <p>
-              <bdi className={css.title}>{plainly(title)}</bdi> {CHANGED[change]} <span className={css.quiet}>· {partWords(part)}</span>
+              <bdi className={css.title}>{showInvisible(title)}</bdi> {CHANGED[change]} <span className={css.quiet}>· {partText(part)}</span>
             </p>
             <div className={css.lines} tabIndex={0} role="region" aria-label={`Lines of ${title}`}>
               {lines.map(({ kind, text }, line) => (
@@ -248,7 +248,7 @@ function Changes({ prompt: { previous, diff } }: { prompt: Prompt }) {
                     {SIGNS[kind].sign}
                   </span>
                   <span className="visually-hidden">{SIGNS[kind].word}</span>
-                  <code>{plainly(text)}</code>
+                  <code>{showInvisible(text)}</code>
                 </div>
               ))}
             </div>

@@ -94,7 +94,7 @@ function changeOf(value: unknown): Change {
 
 const PARTS: readonly string[] = ["", "Prompt files", "Parent context", "Platform rules", "Skills", "Reachable workspaces", "When a delegation fails"];
 
-export function partWords(part: number): string {
+export function partText(part: number): string {
   return PARTS[part] ?? `Part ${part}`;
 }
 
@@ -107,7 +107,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   command: "somebody asked for it",
 };
 
-export function triggerWords({ kind, detail }: Build["trigger"]): string {
+export function triggerText({ kind, detail }: Build["trigger"]): string {
   const words = TRIGGERS[kind] ?? kind;
   return detail === "" ? words : `${words}: ${detail}`;
 }

@@ -1,11 +1,11 @@
 /** What a person chooses for this browser, and the way out. */
 
 import { useId, useState, type ReactNode } from "react";
-import { useApp, useDesk, useSettings } from "../../core/app";
+import { useApp, useSession, useSettings } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
-import { wordsOf } from "../../core/api/api";
-import { askToNotify, mayNotify } from "../notifications/notifications";
+import { errorText } from "../../core/api/api";
+import { askToNotify, canNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
 import { People } from "../people/People";
 import group from "../../ui/SettingsGroup.module.css";
@@ -78,7 +78,7 @@ function Notices() {
   return (
     <fieldset className={group.group}>
       <legend>When something waits for you</legend>
-      <Choice label="Notify me" checked={notify && mayNotify()} onChange={choose}>
+      <Choice label="Notify me" checked={notify && canNotify()} onChange={choose}>
         Only while this page is hidden, and from one of its tabs. A click opens the request.
       </Choice>
       {refused && <p role="alert">This browser does not allow it for this page. Allow notifications in its settings; they need https, or this machine itself.</p>}
@@ -122,8 +122,8 @@ function Connect() {
 
 /** The same. */
 function Instructions() {
-  const { session } = useDesk();
-  if (session.user.role !== "owner") return null;
+  const { identity } = useSession();
+  if (identity.user.role !== "owner") return null;
   return (
     <section className={group.group} aria-labelledby="settings-instructions">
       <h3 id="settings-instructions">Instructions to agents</h3>
@@ -139,18 +139,18 @@ function Instructions() {
 
 function Person() {
   const app = useApp();
-  const { session } = useDesk();
+  const { identity } = useSession();
   const [problem, setProblem] = useState<string | null>(null);
-  const { name, role } = session.user;
+  const { name, role } = identity.user;
   return (
     <section className={group.group} aria-labelledby="settings-person">
       <h3 id="settings-person">You</h3>
       <p>
-        Logged in as <strong>{name}</strong> at <strong>{session.org.name}</strong>; {ROLES[role] ?? role}.
+        Logged in as <strong>{name}</strong> at <strong>{identity.org.name}</strong>; {ROLES[role] ?? role}.
       </p>
-      <p className={group.hint}>Molecule {session.version}</p>
+      <p className={group.hint}>Molecule {identity.version}</p>
       <div>
-        <Button onClick={() => void app.logOut().catch((error: unknown) => setProblem(wordsOf(error)))}>Log out</Button>
+        <Button onClick={() => void app.logOut().catch((error: unknown) => setProblem(errorText(error)))}>Log out</Button>
       </div>
       {problem !== null && <p role="alert">{problem}</p>}
     </section>

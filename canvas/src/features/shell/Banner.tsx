@@ -1,6 +1,6 @@
 /** Tells that the page is not live, and as of when it shows what it shows; and that a link did not let in whom it was for. */
 
-import { useApp, useDesk } from "../../core/app";
+import { useApp, useSession } from "../../core/app";
 import { Button, IconButton } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { useStored } from "../../core/store/store";
@@ -8,20 +8,20 @@ import { clock } from "../../core/text/time";
 import css from "./Banner.module.css";
 
 export function Banner() {
-  const { connection, data, session } = useDesk();
-  const { refused } = useApp();
-  const { mode, heardAt } = useStored(connection.view);
+  const { connection, data, identity } = useSession();
+  const { linkError } = useApp();
+  const { mode, lastFrameAt } = useStored(connection.view);
   const hasData = useStored(data) !== null;
-  const refusal = useStored(refused);
+  const refusal = useStored(linkError);
   return (
     <div className={css.holder}>
       {refusal !== null && (
         <div className={css.banner} role="alert">
           <Icon name="warning" />
           <p>
-            <strong>{refusal}</strong> You are still logged in as <bdi>{session.user.name}</bdi>.
+            <strong>{refusal}</strong> You are still logged in as <bdi>{identity.user.name}</bdi>.
           </p>
-          <IconButton icon="close" label="Put away" onClick={() => refused.set(null)} />
+          <IconButton icon="close" label="Put away" onClick={() => linkError.set(null)} />
         </div>
       )}
       <div role="status" aria-live="polite">
@@ -29,7 +29,7 @@ export function Banner() {
           <div className={css.banner}>
             <Icon name="warning" />
             <p>
-              <strong>Connection lost, retrying.</strong> {hasData && `What you see is as of ${clock(heardAt)}.`}
+              <strong>Connection lost, retrying.</strong> {hasData && `What you see is as of ${clock(lastFrameAt)}.`}
             </p>
             <Button kind="quiet" onClick={connection.retry}>
               Retry now

@@ -1,12 +1,12 @@
 /** Whose organisation this is, how it stands, and whether what is shown is live. */
 
 import { useMemo } from "react";
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Icon } from "../../ui/Icon";
 import type { State } from "../../core/state/model";
-import { countStandings, standingOf } from "../../core/state/agentStatus";
+import { countStatuses, statusOf } from "../../core/state/agentStatus";
 import { useStored } from "../../core/store/store";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 import css from "./Header.module.css";
 
 const MODES = {
@@ -17,13 +17,13 @@ const MODES = {
 } as const;
 
 export function Header({ onSearch }: { onSearch: () => void }) {
-  const desk = useDesk();
-  const state = useStored(desk.calm);
-  const { mode } = useStored(desk.connection.view);
+  const session = useSession();
+  const state = useStored(session.throttledData);
+  const { mode } = useStored(session.connection.view);
   return (
     <header className={css.header}>
       <div className={css.about}>
-        <h1 className={css.name}>{state?.org.name ?? desk.session.org.name}</h1>
+        <h1 className={css.name}>{state?.org.name ?? session.identity.org.name}</h1>
         {state !== null && <Counts workspaces={state.workspaces} />}
       </div>
       <button type="button" className={css.search} onClick={onSearch} aria-keyshortcuts="Control+K">
@@ -46,7 +46,7 @@ export function Header({ onSearch }: { onSearch: () => void }) {
 }
 
 function Counts({ workspaces }: { workspaces: State["workspaces"] }) {
-  const counts = useMemo(() => countStandings([...workspaces.values()].map(standingOf)), [workspaces]);
+  const counts = useMemo(() => countStatuses([...workspaces.values()].map(statusOf)), [workspaces]);
   const here = (counts.get("online") ?? 0) + (counts.get("working") ?? 0);
   return (
     <p className={css.counts}>

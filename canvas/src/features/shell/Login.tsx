@@ -1,15 +1,15 @@
 /** For whoever is not logged in: how to get in. */
 
-import { Command } from "../../ui/ShellCommand";
+import { ShellCommand } from "../../ui/ShellCommand";
 import { Icon } from "../../ui/Icon";
-import { Mark } from "../../ui/Logo";
+import { Logo } from "../../ui/Logo";
 import css from "./Login.module.css";
 
 export function Login({ problem }: { problem: string | null }) {
   return (
     <main className={css.page}>
       <div className={css.card}>
-        <Mark size={40} />
+        <Logo size={40} />
         <h1 className={css.title}>Log in to Molecule</h1>
         {problem !== null && (
           <p className={css.problem} role="alert">
@@ -21,7 +21,7 @@ export function Login({ problem }: { problem: string | null }) {
           Molecule has no passwords. A one-time link logs this browser in; run this where the server runs, and open the link
           that it prints:
         </p>
-        <Command label="the command that prints a log-in link" text="molecule login-link" />
+        <ShellCommand label="the command that prints a log-in link" text="molecule login-link" />
         <p className={css.hint}>
           A link works once and only for a short time. If somebody else runs the server, ask them for a link.
         </p>

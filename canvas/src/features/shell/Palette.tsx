@@ -1,18 +1,18 @@
 /** Finds agents, chats, open work and commands by a few letters. */
 
 import { useId, useMemo, useState, type KeyboardEvent } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
+import { useApp, useData, useSession } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
-import { Glyph } from "../../ui/AgentStatusMark";
+import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import { INBOX, ORG, type Place } from "../../core/router";
-import { find, type Command, type Found } from "./paletteSearch";
-import { standingOf } from "../../core/state/agentStatus";
-import { openOnes } from "../../core/state/delegationLists";
+import { search, type Command, type SearchResult } from "./paletteSearch";
+import { statusOf } from "../../core/state/agentStatus";
+import { openDelegations } from "../../core/state/delegationLists";
 import css from "./Palette.module.css";
 
-interface Action extends Command {
+interface PaletteAction extends Command {
   run: () => void;
 }
 
@@ -24,11 +24,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const id = useId();
   const commands = useCommands();
-  const works = useData((state) => openOnes(state.delegations));
-  const found = useMemo(() => find(words, workspaces, chats, commands, works), [words, workspaces, chats, commands, works]);
+  const works = useData((state) => openDelegations(state.delegations));
+  const found = useMemo(() => search(words, workspaces, chats, commands, works), [words, workspaces, chats, commands, works]);
   const current = Math.min(at, found.length - 1);
 
-  const choose = (item: Found | undefined): void => {
+  const choose = (item: SearchResult | undefined): void => {
     if (!item) return;
     onClose();
     if (item.kind === "command") commands.find((each) => each.name === item.command.name)?.run();
@@ -95,13 +95,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-function placeOf(item: Exclude<Found, { kind: "command" }>): Place {
+function placeOf(item: Exclude<SearchResult, { kind: "command" }>): Place {
   if (item.kind === "work") return { view: "delegation", id: item.delegation.id, node: null };
   if (item.kind === "chat") return { view: "chats", workspaceId: item.workspace.id, messageId: null };
   return { view: "org", focus: item.workspace.id, panel: "chat", filter: "" };
 }
 
-function Content({ item }: { item: Found }) {
+function Content({ item }: { item: SearchResult }) {
   if (item.kind === "command") {
     return (
       <>
@@ -122,7 +122,7 @@ function Content({ item }: { item: Found }) {
   }
   return (
     <>
-      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <Glyph standing={standingOf(item.workspace)} />}
+      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <AgentStatusGlyph standing={statusOf(item.workspace)} />}
       <span className={css.name}>{item.workspace.name}</span>
       <Badge unread={item.unread} />
       <span className={css.hint}>{item.kind === "chat" ? "Chat" : (item.workspace.role ?? "Agent")}</span>
@@ -130,12 +130,12 @@ function Content({ item }: { item: Found }) {
   );
 }
 
-function useCommands(): readonly Action[] {
+function useCommands(): readonly PaletteAction[] {
   const { router, settings } = useApp();
-  const owner = useDesk().session.user.role === "owner";
+  const owner = useSession().identity.user.role === "owner";
   return useMemo(() => {
-    const goTo = (name: string, place: Place): Action => ({ name, hint: "Go to", run: () => router.go(place) });
-    const theme = (name: string, choice: "light" | "dark" | "system"): Action => ({
+    const goTo = (name: string, place: Place): PaletteAction => ({ name, hint: "Go to", run: () => router.go(place) });
+    const theme = (name: string, choice: "light" | "dark" | "system"): PaletteAction => ({
       name,
       hint: "Colours",
       run: () => settings.change({ theme: choice }),

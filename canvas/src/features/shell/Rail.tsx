@@ -1,16 +1,16 @@
 /** The ways to the views; at the bottom of narrow screens. */
 
-import { useDesk, usePlace } from "../../core/app";
+import { useSession, usePlace } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Icon, type IconName } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
-import { Mark } from "../../ui/Logo";
+import { Logo } from "../../ui/Logo";
 import { INBOX, ORG, type Place } from "../../core/router";
 import { approvalLists } from "../../core/state/approvals";
 import { countProblems } from "../../core/state/problems";
 import { useSelected, useStored } from "../../core/store/store";
-import { countWork } from "../../core/state/delegationLists";
-import { useWorkProblems } from "../delegations/useDelegationProblems";
+import { countDelegationProblems } from "../../core/state/delegationLists";
+import { useDelegationProblems } from "../delegations/useDelegationProblems";
 import css from "./Rail.module.css";
 
 interface Item {
@@ -37,16 +37,16 @@ const ITEMS: readonly Item[] = [
 
 export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
   const { view } = usePlace();
-  const { session, stuck, calm, maySend } = useDesk();
-  const waiting = useSelected(calm, (state) => (state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length));
-  const problems = countProblems(useStored(stuck.all)) + countWork(useWorkProblems());
+  const { identity, problemLists, throttledData, canSend } = useSession();
+  const waiting = useSelected(throttledData, (state) => (state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length));
+  const problems = countProblems(useStored(problemLists.problems)) + countDelegationProblems(useDelegationProblems());
   return (
     <nav className={css.rail} aria-label="Main">
-      <span className={css.mark} title={`Molecule ${session.version}`}>
-        <Mark />
+      <span className={css.mark} title={`Molecule ${identity.version}`}>
+        <Logo />
       </span>
       <ul className={css.items}>
-        {ITEMS.filter((item) => !item.owners || session.user.role === "owner").map((item) => (
+        {ITEMS.filter((item) => !item.owners || identity.user.role === "owner").map((item) => (
           <li key={item.label} className={item.label === "Settings" ? css.last : item.wide ? css.wide : undefined}>
             <Link to={item.to} className={css.item} aria-label={item.shown && item.label} aria-current={item.to.view === view ? "page" : undefined}>
               <Icon name={item.icon} size={20} />

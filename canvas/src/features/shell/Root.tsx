@@ -1,6 +1,6 @@
 /** Shows the door: logged in, logged out, or neither known yet. */
 
-import { AppContext, DeskContext, type App } from "../../core/app";
+import { AppContext, SessionContext, type App } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { useStored } from "../../core/store/store";
@@ -11,24 +11,24 @@ import { Shell } from "./Shell";
 export function Root({ app }: { app: App }) {
   return (
     <AppContext value={app}>
-      <Inside app={app} />
+      <LoggedIn app={app} />
     </AppContext>
   );
 }
 
-function Inside({ app }: { app: App }) {
-  const door = useStored(app.door);
+function LoggedIn({ app }: { app: App }) {
+  const door = useStored(app.access);
   switch (door.kind) {
     case "in":
       return (
-        <DeskContext value={door.desk} key={door.desk.session.user.id}>
+        <SessionContext value={door.desk} key={door.desk.identity.user.id}>
           <Shell />
-        </DeskContext>
+        </SessionContext>
       );
     case "out":
       return <Login problem={door.problem} />;
     case "unreachable":
-      return <Unreachable problem={door.problem} onRetry={() => void app.enter()} />;
+      return <Unreachable problem={door.problem} onRetry={() => void app.authenticate()} />;
     case "checking":
       return (
         <main className={css.alone} aria-busy="true">

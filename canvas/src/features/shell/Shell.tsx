@@ -1,20 +1,20 @@
 /** The frame around every view: rail, header, banner, the view itself, and what needs a person. */
 
 import { lazy, Suspense, useEffect, useLayoutEffect, useState } from "react";
-import { useApp, useDesk, usePlace, useSettings } from "../../core/app";
+import { useApp, useSession, usePlace, useSettings } from "../../core/app";
 import { announce, Announcer } from "../../ui/Announcer";
 import { Button } from "../../ui/Button";
 import { useSingleKeys } from "../../ui/keyboard";
-import { Guard } from "../../ui/ErrorBoundary";
-import { later, loadLater } from "../../ui/lazyPart";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
+import { lazyPart, preloadParts } from "../../ui/lazyPart";
 import { Notice } from "../../ui/Notice";
 import { ORG } from "../../core/router";
 import { approvalLists } from "../../core/state/approvals";
-import { countText } from "../../core/text/words";
+import { countText } from "../../core/text/strings";
 import { unreadTotal } from "../attention/concerns";
 import type { State } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
-import { openOnes } from "../../core/state/delegationLists";
+import { openDelegations } from "../../core/state/delegationLists";
 import { Banner } from "./Banner";
 import { ChatsView } from "../chat/ChatsView";
 import { Header } from "./Header";
@@ -22,34 +22,34 @@ import { OrgView } from "../org/OrgView";
 import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import css from "./Shell.module.css";
-import { Strip } from "../attention/AttentionBar";
+import { AttentionBar } from "../attention/AttentionBar";
 import { UndoBar } from "../../ui/UndoBar";
 import { useAttention } from "../attention/useAttention";
 
 // The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
-const InboxView = later(() => import("../approvals/InboxView").then((found) => found.InboxView));
-const PromptView = later(() => import("../prompts/PromptView").then((found) => found.PromptView));
-const ThreadView = later(() => import("../threads").then((found) => found.ThreadView));
-const Notifier = later(() => import("../notifications/Notifier").then((found) => found.Notifier));
-const ConnectView = later(() => import("../connect/ConnectView").then((found) => found.ConnectView));
-const ProblemsView = later(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
-const SettingsView = later(() => import("../settings/SettingsView").then((found) => found.SettingsView));
-const WorkView = later(() => import("../delegations/DelegationView").then((found) => found.WorkView));
-const Shortcuts = later(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
+const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const ThreadView = lazyPart(() => import("../threads").then((found) => found.ThreadView));
+const Notifier = lazyPart(() => import("../notifications/Notifier").then((found) => found.Notifier));
+const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found) => found.ConnectView));
+const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
+const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
+const WorkView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
+const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
 const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
 
 /** So long after the first picture the rest is loaded. */
-const LATER_MS = 1_000;
+const PRELOAD_AFTER_MS = 1_000;
 
 type Layer = "palette" | "shortcuts" | null;
 
 export function Shell() {
-  const desk = useDesk();
-  const state = useStored(desk.calm);
+  const session = useSession();
+  const state = useStored(session.throttledData);
   const [layer, setLayer] = useState<Layer>(null);
-  useTitle(state, desk.session.org.name, desk.maySend);
+  useTitle(state, session.identity.org.name, session.canSend);
   usePaletteKey(() => setLayer("palette"));
-  useSpokenAnswers();
+  useAnnouncedDecisions();
   const place = usePlace();
   useLayoutEffect(() => {
     document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
@@ -57,7 +57,7 @@ export function Shell() {
   const isShown = state !== null;
   useEffect(() => {
     if (!isShown) return;
-    const timer = setTimeout(() => void loadLater(), LATER_MS);
+    const timer = setTimeout(() => void preloadParts(), PRELOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, [isShown]);
   return (
@@ -69,7 +69,7 @@ export function Shell() {
       <Header onSearch={() => setLayer("palette")} />
       <Banner />
       <main className={css.view} id="view" tabIndex={-1}>
-        <Guard key={place.view} fallback={<Broken />}>
+        <ErrorBoundary key={place.view} fallback={<Broken />}>
           {state === null ? (
             <Opening />
           ) : (
@@ -77,7 +77,7 @@ export function Shell() {
               <View />
             </Suspense>
           )}
-        </Guard>
+        </ErrorBoundary>
       </main>
       <UndoBar />
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
@@ -140,11 +140,11 @@ function View() {
 }
 
 function Instructions({ templateId }: { templateId: string | null }) {
-  const { session } = useDesk();
-  if (session.user.role !== "owner") {
+  const { identity } = useSession();
+  if (identity.user.role !== "owner") {
     return (
       <Notice icon="book" title="Owners change the instructions">
-        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {session.user.role}.
+        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {identity.user.role}.
       </Notice>
     );
   }
@@ -152,7 +152,7 @@ function Instructions({ templateId }: { templateId: string | null }) {
 }
 
 function Opening() {
-  const { problem } = useDesk();
+  const { problem } = useSession();
   const words = useStored(problem);
   if (words === null) return <Notice icon="clock" title="Reading the organisation…" />;
   return (
@@ -166,17 +166,17 @@ function Opening() {
 function Attention({ onShortcuts }: { onShortcuts: () => void }) {
   const attention = useAttention();
   const { singleKeys } = useSettings();
-  const nextWork = useNextWork();
+  const nextWork = useNextDelegation();
   useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextWork, "?": onShortcuts }, singleKeys);
-  return <Strip attention={attention} />;
+  return <AttentionBar attention={attention} />;
 }
 
 /** Walks through the open work, the newest first. */
-function useNextWork(): () => void {
-  const desk = useDesk();
+function useNextDelegation(): () => void {
+  const session = useSession();
   const { router } = useApp();
   return () => {
-    const open = openOnes(desk.data.get()?.delegations ?? new Map());
+    const open = openDelegations(session.data.get()?.delegations ?? new Map());
     const place = router.place.get();
     const at = open.findIndex(({ id }) => place.view === "delegation" && place.id === id);
     const next = open[(at + 1) % open.length];
@@ -195,8 +195,8 @@ function useTitle(state: State | null, orgName: string, maySend: boolean): void 
 }
 
 /** Says what became of the answers to approvals, wherever the person is meanwhile. */
-function useSpokenAnswers(): void {
-  const told = useStored(useDesk().approving.told);
+function useAnnouncedDecisions(): void {
+  const told = useStored(useSession().decisions.outcome);
   useEffect(() => {
     if (told !== null) announce(told.words);
   }, [told]);

@@ -1,11 +1,11 @@
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { App } from "../../core/app";
-import type { Desk } from "../../core/session/sessionController";
+import type { SessionController } from "../../core/session/sessionController";
 import type { Parts } from "../instructions/model";
-import { memoryVault } from "../../core/testing/modelServer";
+import { memoryStorage } from "../../core/testing/modelServer";
 import { Root } from "./Root";
-import { completeWindow, settled } from "../../core/testing/workbench";
+import { stubWindow, flushPromises } from "../../core/testing/testPage";
 import type { SessionView } from "../../core/wire";
 
 const WAY_IN = "Log in to Molecule";
@@ -24,7 +24,7 @@ class Browser {
   answer: (path: string) => Promise<void> = () => Promise.resolve();
 
   constructor() {
-    completeWindow();
+    stubWindow();
     history.replaceState(null, "", "/app/");
     vi.stubGlobal("WebSocket", class {
       close(): void {}
@@ -43,9 +43,9 @@ class Browser {
 
   async tab(link = ""): Promise<App> {
     history.replaceState(null, "", `/app/${link}`);
-    const app = new App(memoryVault());
+    const app = new App(memoryStorage());
     this.tabs.push(app);
-    await app.enter();
+    await app.authenticate();
     return app;
   }
 
@@ -77,11 +77,11 @@ function channels(): unknown {
 
 async function paste(app: App, code: string): Promise<void> {
   history.replaceState(null, "", `/app/#login=${code}`);
-  await act(() => app.enter());
+  await act(() => app.authenticate());
 }
 
-function deskOf(app: App): Desk | null {
-  const door = app.door.get();
+function deskOf(app: App): SessionController | null {
+  const door = app.access.get();
   return door.kind === "in" ? door.desk : null;
 }
 
@@ -104,20 +104,20 @@ test("a used link opened in a fresh tab says so, and lets in by a session that i
 
 test("a used link lets nobody in who has no session, whose end is told by the server alone", async () => {
   const app = await browser.tab("#login=used");
-  expect(app.door.get()).toEqual({ kind: "out", problem: USED });
+  expect(app.access.get()).toEqual({ kind: "out", problem: USED });
   browser.answer = (path) => (path === "/session" ? Promise.reject(new TypeError("cut")) : Promise.resolve());
   await paste(app, "used");
-  expect(app.door.get().kind).toBe("unreachable");
+  expect(app.access.get().kind).toBe("unreachable");
 });
 
 test("a used link pasted into a page that is in leaves its desk at work", async () => {
   browser.cookie = "ada";
   const app = await browser.tab();
-  const desk = deskOf(app);
-  const stop = vi.spyOn(desk as Desk, "stop");
+  const session = deskOf(app);
+  const stop = vi.spyOn(session as SessionController, "stop");
   render(<Root app={app} />);
   await paste(app, "used");
-  expect([deskOf(app) === desk, stop.mock.calls.length]).toEqual([true, 0]);
+  expect([deskOf(app) === session, stop.mock.calls.length]).toEqual([true, 0]);
   expect(screen.getByRole("alert").textContent).toContain(USED);
   expect(browser.asked.filter((path) => path === "/session")).toHaveLength(1);
 });
@@ -126,15 +126,15 @@ test("a good link pasted into a page that is in stops its desk once the server h
   browser.cookie = "ada";
   browser.links.set("good", "bob");
   const app = await browser.tab();
-  const stop = vi.spyOn(deskOf(app) as Desk, "stop");
+  const stop = vi.spyOn(deskOf(app) as SessionController, "stop");
   let answer: () => void = () => undefined;
   browser.answer = () => new Promise((done) => (answer = done));
   const pasted = paste(app, "good");
-  await settled();
-  expect([stop.mock.calls.length, deskOf(app)?.session.user.id]).toEqual([0, "ada"]);
+  await flushPromises();
+  expect([stop.mock.calls.length, deskOf(app)?.identity.user.id]).toEqual([0, "ada"]);
   answer();
   await pasted;
-  expect([stop.mock.calls.length, deskOf(app)?.session.user.id, app.refused.get()]).toEqual([1, "bob", null]);
+  expect([stop.mock.calls.length, deskOf(app)?.identity.user.id, app.linkError.get()]).toEqual([1, "bob", null]);
 });
 
 test("where somebody else logs in in one tab, the others ask who is in; those of the same person go on", async () => {
@@ -142,11 +142,11 @@ test("where somebody else logs in in one tab, the others ask who is in; those of
   browser.links.set("bobs", "bob").set("bobs again", "bob");
   const [one, other] = [await browser.tab(), await browser.tab()];
   await paste(one, "bobs");
-  await settled();
-  expect([deskOf(one), deskOf(other)].map((desk) => desk?.session.user.id)).toEqual(["bob", "bob"]);
+  await flushPromises();
+  expect([deskOf(one), deskOf(other)].map((session) => session?.identity.user.id)).toEqual(["bob", "bob"]);
   const desk = deskOf(other);
   await paste(one, "bobs again");
-  await settled();
+  await flushPromises();
   expect(deskOf(other)).toBe(desk);
 });
 
@@ -155,47 +155,47 @@ test("what was changed and not saved goes when its person logs out or somebody e
   browser.links.set("bobs", "bob");
   const app = await browser.tab();
   const unsaved = (): string[] => [...app.unsaved.all.get().keys()];
-  const change = (): void => app.unsaved.put(`org ${browser.cookie} support`, { parts: {} as Parts, from: 1 });
+  const change = (): void => app.unsaved.set(`org ${browser.cookie} support`, { parts: {} as Parts, from: 1 });
   change();
   browser.cookie = null;
-  await app.enter();
-  expect(app.door.get().kind).toBe("out");
+  await app.authenticate();
+  expect(app.access.get().kind).toBe("out");
   browser.cookie = "ada";
-  await app.enter();
+  await app.authenticate();
   expect(unsaved()).toEqual(["org ada support"]);
   await paste(app, "bobs");
   expect(unsaved()).toEqual([]);
   change();
-  vi.spyOn(deskOf(app) as Desk, "logOut").mockResolvedValue();
+  vi.spyOn(deskOf(app) as SessionController, "logOut").mockResolvedValue();
   await app.logOut();
-  expect([app.door.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
+  expect([app.access.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
 });
 
 test("whoever logs out takes what was not saved along, also if the live channel tells of it before the command is answered", async () => {
   browser.cookie = "ada";
   const app = await browser.tab();
-  app.unsaved.put("org ada support", { parts: {} as Parts, from: 1 });
+  app.unsaved.set("org ada support", { parts: {} as Parts, from: 1 });
   let answer: () => void = () => undefined;
-  const desk = deskOf(app) as Desk;
-  vi.spyOn(desk.api, "logOut").mockReturnValue(new Promise((done) => (answer = () => done({}))));
+  const session = deskOf(app) as SessionController;
+  vi.spyOn(session.api, "logOut").mockReturnValue(new Promise((done) => (answer = () => done({}))));
   const left = app.logOut();
-  app["leave"]();
+  app["endSession"]();
   answer();
   await left;
-  expect([app.door.get(), [...app.unsaved.all.get().keys()]]).toEqual([{ kind: "out", problem: null }, []]);
+  expect([app.access.get(), [...app.unsaved.all.get().keys()]]).toEqual([{ kind: "out", problem: null }, []]);
 });
 
 test("what one person had in hand goes out under nobody else's session", async () => {
   browser.cookie = "ada";
   browser.links.set("bobs", "bob");
   const app = await browser.tab();
-  const desk = deskOf(app) as Desk;
+  const session = deskOf(app) as SessionController;
   let bring: () => void = () => undefined;
-  vi.spyOn(desk.uploads, "send").mockReturnValue(new Promise((done) => (bring = () => done([]))));
-  const sent = desk.write("lead", "Here is the plan");
+  vi.spyOn(session.uploads, "send").mockReturnValue(new Promise((done) => (bring = () => done([]))));
+  const sent = session.sendMessage("lead", "Here is the plan");
   await paste(app, "bobs");
   bring();
   await sent;
   expect(browser.asked.filter((path) => path.includes("lead"))).toEqual([]);
-  expect(desk.outbox.entries.get().map(({ text, state, again }) => [text, state, again])).toEqual([["Here is the plan", "not_sent", true]]);
+  expect(session.outbox.entries.get().map(({ text, state, again }) => [text, state, again])).toEqual([["Here is the plan", "not_sent", true]]);
 });

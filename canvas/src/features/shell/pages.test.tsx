@@ -1,13 +1,13 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { App } from "../../core/app";
-import { NoAnswer, Refusal } from "../../core/api/api";
-import { memoryVault } from "../../core/testing/modelServer";
+import { NoResponseError, ApiError } from "../../core/api/api";
+import { memoryStorage } from "../../core/testing/modelServer";
 import { ConnectView } from "../connect/ConnectView";
 import { Login } from "./Login";
 import { Root } from "./Root";
 import { SettingsView } from "../settings/SettingsView";
-import { Bench, completeWindow, settled } from "../../core/testing/workbench";
+import { TestPage, stubWindow, flushPromises } from "../../core/testing/testPage";
 
 const TOKEN = "mol_ws_secret-of-the-seat";
 
@@ -18,16 +18,16 @@ test("who is not logged in reads how to, and why a link failed", () => {
 });
 
 test("the code of a link leaves the address before anything else happens, and is sent once", async () => {
-  completeWindow();
+  stubWindow();
   history.replaceState(null, "", "/app/org?focus=x#login=one-time-code");
   const fetched = vi.fn().mockResolvedValue(Response.json({ error: "This link was used already." }, { status: 401 }));
   vi.stubGlobal("fetch", fetched);
-  const app = new App(memoryVault());
-  const entering = app.enter();
+  const app = new App(memoryStorage());
+  const entering = app.authenticate();
   expect(location.href).not.toContain("one-time-code");
   render(<Root app={app} />);
   await entering;
-  await settled();
+  await flushPromises();
   expect(fetched.mock.calls.map(([asked]) => asked as string)).toEqual(["/login", "/session"]); // it may be in by what it had
   const [path, request] = fetched.mock.calls[0] as [string, RequestInit];
   expect([path, request.method, request.body]).toEqual(["/login", "POST", '{"code":"one-time-code"}']);
@@ -36,29 +36,29 @@ test("the code of a link leaves the address before anything else happens, and is
 });
 
 test("a server that does not answer is told from not being logged in", async () => {
-  completeWindow();
+  stubWindow();
   history.replaceState(null, "", "/app/org");
   vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("failed")));
-  const app = new App(memoryVault());
-  await app.enter();
+  const app = new App(memoryStorage());
+  await app.authenticate();
   render(<Root app={app} />);
   expect(screen.getByText("Molecule cannot be reached")).toBeTruthy();
   expect(screen.getByRole("button", { name: "Try again" })).toBeTruthy();
 });
 
 test("a seat's token is shown once, and is nowhere after it was hidden", async () => {
-  const bench = new Bench();
-  bench.server.do({ verb: "create", id: "lead", parent: null });
-  bench.load();
-  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
-  bench.show(<ConnectView />);
-  await settled();
+  const page = new TestPage();
+  page.server.do({ verb: "create", id: "lead", parent: null });
+  page.load();
+  const create = vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  page.show(<ConnectView />);
+  await flushPromises();
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
   expect(screen.getByRole("alert").textContent).toContain("Give the agent a name");
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: " Nora " } });
   fireEvent.change(screen.getByLabelText("Answers to"), { target: { value: "lead" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora", parent_id: "lead", runtime: "codex" });
   expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(1);
   fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
@@ -67,16 +67,16 @@ test("a seat's token is shown once, and is nowhere after it was hidden", async (
   expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
 });
 
-async function made(): Promise<Bench> {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
-  vi.spyOn(bench.app.router, "go").mockReturnValue();
-  bench.show(<ConnectView />);
-  await settled();
+async function made(): Promise<TestPage> {
+  const page = new TestPage().load();
+  vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  vi.spyOn(page.app.router, "go").mockReturnValue();
+  page.show(<ConnectView />);
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
-  return bench;
+  await flushPromises();
+  return page;
 }
 
 test.each(["Open its chat", "Connect another"])("“%s” asks first while the token is shown, and does it once the person has it", async (way) => {
@@ -98,13 +98,13 @@ test("a token that was not put away is still shown to whoever comes back, and th
   cleanup();
   expect(wouldAsk()).toBe(true);
   const { unmount } = bench.show(<ConnectView />);
-  await settled();
+  await flushPromises();
   expect(screen.getByText(TOKEN).isConnected).toBe(true);
   fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
   expect(wouldAsk()).toBe(false);
   unmount();
   bench.show(<ConnectView />);
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("button", { name: "Make the seat" }).isConnected).toBe(true);
 });
 
@@ -116,134 +116,134 @@ test("once the token was hidden its chat opens at one press", async () => {
 });
 
 test("where no answer comes a seat may have been made, and the page says where to look before another is", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "createSeat").mockRejectedValue(new NoAnswer("The server did not answer."));
+  const bench = new TestPage().load();
+  vi.spyOn(bench.api, "createWorkspace").mockRejectedValue(new NoResponseError("The server did not answer."));
   bench.show(<ConnectView />);
-  await settled();
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toMatch(/^The server did not answer\. The seat may have been made all the same\. Look for it in the organisation first/);
 });
 
 test("what the server refuses is told where it was asked", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "createSeat").mockRejectedValue(new Refusal(403, "forbidden", "Only an owner may make seats."));
-  bench.show(<ConnectView />);
+  const page = new TestPage().load();
+  vi.spyOn(page.api, "createWorkspace").mockRejectedValue(new ApiError(403, "forbidden", "Only an owner may make seats."));
+  page.show(<ConnectView />);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("Only an owner may make seats.");
 });
 
 test("the checklist turns green as the agent arrives", async () => {
-  const bench = new Bench();
-  bench.load();
-  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
-  vi.spyOn(bench.api, "send").mockResolvedValue({});
-  bench.show(<ConnectView />);
+  const page = new TestPage();
+  page.load();
+  vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  vi.spyOn(page.api, "send").mockResolvedValue({});
+  page.show(<ConnectView />);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   const done = (): string[] => screen.getAllByRole("listitem").filter((item) => item.textContent?.includes(": done")).map((item) => item.querySelector("p")?.firstChild?.textContent ?? "");
   expect(done()).toEqual([]);
-  bench.server.do({ verb: "create", id: "n", parent: null });
-  bench.deliver();
+  page.server.do({ verb: "create", id: "n", parent: null });
+  page.deliver();
   expect(done()).toEqual(["Token made"]);
-  bench.server.do({ verb: "online", id: "n" });
-  bench.deliver();
+  page.server.do({ verb: "online", id: "n" });
+  page.deliver();
   expect(done()).toEqual(["Token made", "First contact"]);
-  bench.server.do({ verb: "card", id: "n" });
-  bench.deliver();
+  page.server.do({ verb: "card", id: "n" });
+  page.deliver();
   expect(done()).toEqual(["Token made", "First contact", "Agent registered"]);
-  bench.server.do({ verb: "online", id: "n" });
-  bench.deliver();
+  page.server.do({ verb: "online", id: "n" });
+  page.deliver();
   expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat"]);
   fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
-  bench.server.do({ verb: "ask", id: "n", text: "hello" });
-  bench.deliver();
+  page.server.do({ verb: "ask", id: "n", text: "hello" });
+  page.deliver();
   expect(done()).toHaveLength(4);
-  bench.server.do({ verb: "hand_over", id: "n", count: 1 });
-  bench.deliver();
+  page.server.do({ verb: "hand_over", id: "n", count: 1 });
+  page.deliver();
   expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat", "First message read"]);
-  bench.server.do({ verb: "answer", id: "n", text: "hello yourself" });
-  bench.deliver();
+  page.server.do({ verb: "answer", id: "n", text: "hello yourself" });
+  page.deliver();
   expect(done()).toHaveLength(6);
   expect(screen.getByText("The agent is connected.")).toBeTruthy();
 });
 
 test("a test message that was not sent says why and is tried again, and is no message that was sent", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  const page = new TestPage().load();
+  vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
   let answer: () => void = () => undefined;
-  const send = vi.spyOn(bench.api, "send").mockRejectedValueOnce(new Refusal(503, null, "The server is busy."));
-  bench.show(<ConnectView />);
-  await settled();
+  const send = vi.spyOn(page.api, "send").mockRejectedValueOnce(new ApiError(503, null, "The server is busy."));
+  page.show(<ConnectView />);
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
-  bench.server.do({ verb: "create", id: "n", parent: null });
-  bench.server.do({ verb: "online", id: "n" });
-  bench.deliver();
+  await flushPromises();
+  page.server.do({ verb: "create", id: "n", parent: null });
+  page.server.do({ verb: "online", id: "n" });
+  page.deliver();
   fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The message was not sent: The server is busy.");
   expect(screen.queryByRole("button", { name: "Sending…" })).toBeNull();
   send.mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
-  await settled();
+  await flushPromises();
   expect(screen.queryByRole("alert")).toBeNull();
   expect(screen.getByRole("button", { name: "Sending…" })).toHaveProperty("disabled", true);
   answer();
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("button", { name: "Sent" })).toHaveProperty("disabled", true);
   const ids = send.mock.calls.map((call) => call[1]);
   expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
 });
 
 test("another host shows its own lines, and one without a command shows them at once", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
-  bench.show(<ConnectView />);
-  await settled();
+  const page = new TestPage().load();
+  vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  page.show(<ConnectView />);
+  await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("region", { name: "The quick way" }).textContent).toContain("--workspace n");
   expect(screen.getByText("Or by hand").closest("details")?.open).toBe(false);
   fireEvent.change(screen.getByLabelText("It lives in"), { target: { value: "curl" } });
-  await settled();
+  await flushPromises();
   expect(screen.queryByText("Or by hand")).toBeNull();
   expect(screen.getByRole("region", { name: "Lines for curl" }).textContent).toContain("lines of curl for n");
 });
 
 test("a server that does not tell the hosts is said, and a seat can be made all the same", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.api, "hosts").mockRejectedValue(new NoAnswer("The server did not answer."));
-  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
-  bench.show(<ConnectView />);
-  await settled();
+  const page = new TestPage().load();
+  vi.spyOn(page.api, "hosts").mockRejectedValue(new NoResponseError("The server did not answer."));
+  const create = vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  page.show(<ConnectView />);
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  await settled();
+  await flushPromises();
   expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora" });
 });
 
 test("choices are kept for the browser", () => {
-  const vault = memoryVault();
-  const bench = new Bench({ vault }).load();
-  bench.show(<SettingsView />);
+  const storage = memoryStorage();
+  const page = new TestPage({ vault: storage }).load();
+  page.show(<SettingsView />);
   fireEvent.click(screen.getByLabelText("Dark"));
   fireEvent.click(screen.getByLabelText("Single-key shortcuts"));
-  expect(new App(vault).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, cannotNotify: false, sound: false });
+  expect(new App(storage).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, cannotNotify: false, sound: false });
 });
 
 test("logging out says so when the server does not answer", async () => {
-  const bench = new Bench().load();
-  vi.spyOn(bench.app, "logOut").mockRejectedValue(new NoAnswer("The server did not answer."));
-  bench.show(<SettingsView />);
+  const page = new TestPage().load();
+  vi.spyOn(page.app, "logOut").mockRejectedValue(new NoResponseError("The server did not answer."));
+  page.show(<SettingsView />);
   fireEvent.click(screen.getByRole("button", { name: "Log out" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
 });

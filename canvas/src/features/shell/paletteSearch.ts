@@ -8,44 +8,44 @@ export interface Command {
   hint: string;
 }
 
-export type Found =
+export type SearchResult =
   | { kind: "agent"; key: string; workspace: Workspace; unread: number }
   | { kind: "chat"; key: string; workspace: Workspace; unread: number }
   | { kind: "work"; key: string; delegation: Delegation; target: string }
   | { kind: "command"; key: string; command: Command };
 
-const MOST = 40;
-const MOST_WORKS = 10;
+const MAX_RESULTS = 40;
+const MAX_DELEGATIONS = 10;
 
-export function find(
+export function search(
   words: string,
   workspaces: ReadonlyMap<string, Workspace>,
   chats: ReadonlyMap<string, Chat>,
   commands: readonly Command[],
   works: readonly Delegation[] = [],
-): Found[] {
+): SearchResult[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (text: string): boolean => wanted.every((word) => text.toLowerCase().includes(word));
   const people = [...workspaces.values()].filter((each) => fits(`${each.name} ${each.role ?? ""} chat`)).sort(byRelevance(words.trim().toLowerCase(), chats));
   const unread = (id: string): number => chats.get(id)?.unread ?? 0;
   const open = people.filter((each) => unread(each.id) > 0 || (wanted.length > 0 && chats.has(each.id)));
-  const found: Found[] = [
-    ...open.map((workspace): Found => ({ kind: "chat", key: `chat ${workspace.id}`, workspace, unread: unread(workspace.id) })),
-    ...people.map((workspace): Found => ({ kind: "agent", key: `agent ${workspace.id}`, workspace, unread: 0 })),
+  const found: SearchResult[] = [
+    ...open.map((workspace): SearchResult => ({ kind: "chat", key: `chat ${workspace.id}`, workspace, unread: unread(workspace.id) })),
+    ...people.map((workspace): SearchResult => ({ kind: "agent", key: `agent ${workspace.id}`, workspace, unread: 0 })),
   ];
-  const doing = commands.filter((each) => fits(each.name)).map((command): Found => ({ kind: "command", key: command.name, command }));
-  return [...found.slice(0, MOST), ...worksFor(wanted, workspaces, works), ...doing];
+  const doing = commands.filter((each) => fits(each.name)).map((command): SearchResult => ({ kind: "command", key: command.name, command }));
+  return [...found.slice(0, MAX_RESULTS), ...delegationsFor(wanted, workspaces, works), ...doing];
 }
 
 /** Work is found by its words and by who does it; without words it would only be in the way. */
-function worksFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, works: readonly Delegation[]): Found[] {
+function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, works: readonly Delegation[]): SearchResult[] {
   if (wanted.length === 0) return [];
-  const found: Found[] = [];
+  const found: SearchResult[] = [];
   for (const delegation of works) {
     const target = workspaces.get(delegation.targetId)?.name ?? "";
     const text = `${delegation.task} ${target} work`.toLowerCase();
     if (wanted.every((word) => text.includes(word))) found.push({ kind: "work", key: `work ${delegation.id}`, delegation, target });
-    if (found.length === MOST_WORKS) break;
+    if (found.length === MAX_DELEGATIONS) break;
   }
   return found;
 }

@@ -1,22 +1,22 @@
 /** The instructions a thread was born with: word by word, with their hash, their version and where they come from; and the layers
  * on top of them. */
 
-import { useDesk } from "../../core/app";
-import { useAsked } from "../../core/api/useRequest";
+import { useSession } from "../../core/app";
+import { useRequest } from "../../core/api/useRequest";
 import { Button } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
-import { plainly } from "../../core/text/invisible";
-import { plural, sizeText } from "../../core/text/words";
+import { showInvisible } from "../../core/text/invisible";
+import { plural, sizeText } from "../../core/text/strings";
 import type { ThreadItem, ThreadView } from "../../core/wire";
 import css from "./Threads.module.css";
 import { pathOf } from "./useThreads";
-import { layerWords, provenanceWords } from "./words";
+import { layerText, provenanceText } from "./texts";
 
-export function BasePanel({ thread }: { thread: ThreadItem }) {
-  const { api } = useDesk();
-  const { value, problem, reread } = useAsked(() => api.ask<ThreadView>("GET", pathOf(thread.thread_id)), `${thread.thread_id} ${thread.base.version} ${thread.base.sha256} ${thread.turns} ${thread.closed}`);
+export function BaseInstructionsPanel({ thread }: { thread: ThreadItem }) {
+  const { api } = useSession();
+  const { value, problem, reread } = useRequest(() => api.request<ThreadView>("GET", pathOf(thread.thread_id)), `${thread.thread_id} ${thread.base.version} ${thread.base.sha256} ${thread.turns} ${thread.closed}`);
   if (value === null) {
     if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
     return (
@@ -35,7 +35,7 @@ export function BasePanel({ thread }: { thread: ThreadItem }) {
           <div>
             <dt>From</dt>
             <dd>
-              <bdi>{plainly(provenanceWords(base.provenance))}</bdi>
+              <bdi>{showInvisible(provenanceText(base.provenance))}</bdi>
               {base.provenance.from_thread !== undefined && (
                 <>
                   {" "}
@@ -75,12 +75,12 @@ export function BasePanel({ thread }: { thread: ThreadItem }) {
         {layers.map(({ layer, version, origin, tokens, text }) => (
           <div key={layer} className={css.part}>
             <p>
-              {layerWords(layer)}, version {version}{" "}
+              {layerText(layer)}, version {version}{" "}
               <span className={css.quiet}>
-                from <bdi>{plainly(origin)}</bdi> · {plural(tokens, "token")}
+                from <bdi>{showInvisible(origin)}</bdi> · {plural(tokens, "token")}
               </span>
             </p>
-            <Text text={text} label={`Text of ${layerWords(layer)}`} />
+            <Text text={text} label={`Text of ${layerText(layer)}`} />
           </div>
         ))}
       </section>
@@ -92,7 +92,7 @@ function Text({ text, label }: { text: string; label: string }) {
   return (
     <div className={css.textBox}>
       <pre className={css.text} tabIndex={0} role="region" aria-label={label} dir="auto">
-        {plainly(text)}
+        {showInvisible(text)}
       </pre>
       <CopyButton text={text} label={`Copy: ${label}`} />
     </div>

@@ -1,31 +1,31 @@
 /** What agents ask of each other: each call with its begin and its end, and how long a wait still lasts. */
 
-import { useDesk } from "../../core/app";
+import { useSession } from "../../core/app";
 import { Link } from "../../ui/Link";
 import { useSeconds } from "../../ui/useSeconds";
 import { useStored } from "../../core/store/store";
 import { exact, seconds } from "../../core/text/time";
-import { preview } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
+import { preview } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
 import type { AgentState } from "../../core/wire";
-import { isWaiting, type Call, type Known } from "./fold";
-import { Mark } from "./ThreadStatus";
+import { isWaiting, type Call, type ThreadsState } from "./fold";
+import { StatusGlyph } from "./ThreadStatus";
 import css from "./Threads.module.css";
-import { agentWords, callLook, endWords, nameOf, toolWords } from "./words";
+import { agentText, callLook, endText, nameOf, toolText } from "./texts";
 
 /** So much of what an agent was told says what it is about; all of it is in its thread. */
 const PREVIEW = 200;
 
-export function ThreadName({ id, known }: { id: string; known: Known }) {
+export function ThreadName({ id, known }: { id: string; known: ThreadsState }) {
   const thread = known.threads.get(id);
   return (
     <Link className={css.way} to={{ view: "thread", id, tab: "said" }}>
-      <bdi>{thread === undefined ? "a thread elsewhere" : plainly(nameOf(thread))}</bdi>
+      <bdi>{thread === undefined ? "a thread elsewhere" : showInvisible(nameOf(thread))}</bdi>
     </Link>
   );
 }
 
-export function Names({ ids, known }: { ids: readonly string[]; known: Known }) {
+export function Names({ ids, known }: { ids: readonly string[]; known: ThreadsState }) {
   return ids.map((id, at) => (
     <span key={id}>
       {at > 0 && ", "}
@@ -34,24 +34,24 @@ export function Names({ ids, known }: { ids: readonly string[]; known: Known }) 
   ));
 }
 
-export function CallLine({ call: found, known }: { call: Call; known: Known }) {
+export function CallLine({ call: found, known }: { call: Call; known: ThreadsState }) {
   const { call, beganAt, endedAt } = found;
   const ids = [...new Set([...call.receiver_thread_ids, ...(call.new_thread_id === null ? [] : [call.new_thread_id])])];
   return (
     <div className={css.call} data-call={call.tool} data-status={call.status}>
       <p className={css.line}>
         <span>
-          <ThreadName id={call.sender_thread_id} known={known} /> {toolWords(call.tool)} <Names ids={ids} known={known} />
+          <ThreadName id={call.sender_thread_id} known={known} /> {toolText(call.tool)} <Names ids={ids} known={known} />
         </span>
-        <Mark look={callLook(call)}>{endWords(call)}</Mark>
-        {isWaiting(call) && call.deadline !== null && <Left micros={call.deadline} />}
+        <StatusGlyph look={callLook(call)}>{endText(call)}</StatusGlyph>
+        {isWaiting(call) && call.deadline !== null && <TimeLeft micros={call.deadline} />}
       </p>
       {call.reason !== null && call.reason !== "" && (
         <p className={call.status === "failed" ? css.problem : css.quiet}>
-          <bdi>{plainly(call.reason)}</bdi>
+          <bdi>{showInvisible(call.reason)}</bdi>
         </p>
       )}
-      {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{plainly(preview(call.prompt).slice(0, PREVIEW))}”</bdi>}
+      {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{showInvisible(preview(call.prompt).slice(0, PREVIEW))}”</bdi>}
       {call.agents.length > 0 && call.status !== "inProgress" && <Agents agents={call.agents} />}
       <p className={css.quiet}>
         {beganAt !== null && `began ${exact(beganAt)}`}
@@ -67,11 +67,11 @@ function Agents({ agents }: { agents: readonly AgentState[] }) {
     <ul className={css.agents}>
       {agents.map((each) => (
         <li key={each.thread_id}>
-          <bdi>{plainly(nameOf(each))}</bdi>: {agentWords(each)}
+          <bdi>{showInvisible(nameOf(each))}</bdi>: {agentText(each)}
           {each.message !== undefined && (
             <>
               {" "}
-              <bdi className={css.quiet}>“{plainly(each.message)}”</bdi>
+              <bdi className={css.quiet}>“{showInvisible(each.message)}”</bdi>
             </>
           )}
         </li>
@@ -81,8 +81,8 @@ function Agents({ agents }: { agents: readonly AgentState[] }) {
 }
 
 /** Times of a wait are the server's, so its clock counts. */
-export function Left({ micros }: { micros: number }) {
-  const now = useSeconds(true) + useStored(useDesk().approving.skew);
+export function TimeLeft({ micros }: { micros: number }) {
+  const now = useSeconds(true) + useStored(useSession().decisions.clockSkew);
   const left = micros / 1_000_000 - now / 1_000;
   return (
     <span className={css.quiet} role="timer" aria-live="off" data-countdown>

@@ -1,24 +1,24 @@
 /** What the model will see of a thread, in order and to the letter: where each part comes from, and how much of it it is. */
 
-import { useDesk } from "../../core/app";
-import { useAsked } from "../../core/api/useRequest";
+import { useSession } from "../../core/app";
+import { useRequest } from "../../core/api/useRequest";
 import { Button } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
-import { plainly } from "../../core/text/invisible";
-import { plural } from "../../core/text/words";
+import { showInvisible } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
 import type { ModelContext, ModelContextItem, ThreadItem } from "../../core/wire";
 import css from "./Threads.module.css";
 import { pathOf } from "./useThreads";
 import { useOneAtATime } from "./useOneAtATime";
-import { roleWords } from "./words";
+import { roleText } from "./texts";
 
 /** As much of a long text is shown before it is asked for. */
 const SHORT = 600;
 
-export function SightPanel({ thread }: { thread: ThreadItem }) {
-  const { api } = useDesk();
-  const read = useOneAtATime(() => api.ask<ModelContext>("GET", pathOf(thread.thread_id, "/sight")));
-  const { value, problem, reread } = useAsked(read, `${thread.thread_id} ${thread.last_ordinal}`);
+export function ModelContextPanel({ thread }: { thread: ThreadItem }) {
+  const { api } = useSession();
+  const read = useOneAtATime(() => api.request<ModelContext>("GET", pathOf(thread.thread_id, "/sight")));
+  const { value, problem, reread } = useRequest(read, `${thread.thread_id} ${thread.last_ordinal}`);
   if (value === null) {
     if (problem === null) return <Notice icon="clock" title="Reading what it will see…" />;
     return (
@@ -39,36 +39,36 @@ export function SightPanel({ thread }: { thread: ThreadItem }) {
       )}
       <ol className={css.sight}>
         {value.items.map((item, at) => (
-          <SightRow key={item.item_id} item={item} number={at + 1} sha={item.item_id === thread.base.item_id ? thread.base.sha256 : null} />
+          <ContextRow key={item.item_id} item={item} number={at + 1} sha={item.item_id === thread.base.item_id ? thread.base.sha256 : null} />
         ))}
       </ol>
     </section>
   );
 }
 
-function SightRow({ item, number, sha }: { item: ModelContextItem; number: number; sha: string | null }) {
+function ContextRow({ item, number, sha }: { item: ModelContextItem; number: number; sha: string | null }) {
   const { item_id, role, type, origin, version, tokens, author, tool, is_error } = item;
-  const shown = plainly(textOf(item));
+  const shown = showInvisible(textOf(item));
   return (
     <li className={`${css.sightItem} ${role === "peer" ? css.peer : ""}`} data-role={role} data-type={type}>
       <p className={css.line}>
         <span>
-          {number}. <span className={css.name}>{roleWords(role)}</span> <span className={css.quiet}>{type.replaceAll("_", " ")}</span>
-          {tool !== undefined && <bdi className={css.mono}> {plainly(tool)}</bdi>}
+          {number}. <span className={css.name}>{roleText(role)}</span> <span className={css.quiet}>{type.replaceAll("_", " ")}</span>
+          {tool !== undefined && <bdi className={css.mono}> {showInvisible(tool)}</bdi>}
           {is_error === true && <span className={css.bad}> failed</span>}
         </span>
         <span className={css.quiet}>{plural(tokens, "token")}</span>
       </p>
       <p className={css.quiet}>
-        From <bdi>{plainly(origin)}</bdi>
+        From <bdi>{showInvisible(origin)}</bdi>
         {version !== undefined && `, version ${version}`}
         {author !== undefined && (
           <>
             {" "}
-            by <bdi>{plainly(author)}</bdi>
+            by <bdi>{showInvisible(author)}</bdi>
           </>
         )}{" "}
-        · <code className={css.mono}>{plainly(item_id)}</code>
+        · <code className={css.mono}>{showInvisible(item_id)}</code>
       </p>
       {sha !== null && (
         <p className={css.quiet}>
@@ -78,7 +78,7 @@ function SightRow({ item, number, sha }: { item: ModelContextItem; number: numbe
           </code>
         </p>
       )}
-      {shown.length <= SHORT ? <Words text={shown} label={`Text of item ${number}`} /> : <Long text={shown} label={`Text of item ${number}`} />}
+      {shown.length <= SHORT ? <LongText text={shown} label={`Text of item ${number}`} /> : <Long text={shown} label={`Text of item ${number}`} />}
     </li>
   );
 }
@@ -88,7 +88,7 @@ function textOf({ text, arguments: given, data }: ModelContextItem): string {
   return [text, ...more].filter((each) => each !== "").join("\n");
 }
 
-function Words({ text, label }: { text: string; label: string }) {
+function LongText({ text, label }: { text: string; label: string }) {
   if (text === "") return null;
   return (
     <pre className={css.text} tabIndex={0} role="region" aria-label={label} dir="auto">
@@ -101,7 +101,7 @@ function Long({ text, label }: { text: string; label: string }) {
   return (
     <details className={css.folded}>
       <summary>{text.slice(0, SHORT / 4)}…</summary>
-      <Words text={text} label={label} />
+      <LongText text={text} label={label} />
     </details>
   );
 }

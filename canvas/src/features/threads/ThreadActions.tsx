@@ -2,43 +2,43 @@
  * another one. What the server refuses is said beside it. */
 
 import { useId, useState, type FormEvent } from "react";
-import { useApp, useDesk } from "../../core/app";
+import { useApp, useSession } from "../../core/app";
 import { newId } from "../../core/session/ids";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import type { ThreadItem, ThreadView } from "../../core/wire";
-import { DeedProblem, useDeed } from "../../ui/useAction";
-import { plural } from "../../core/text/words";
-import type { Known } from "./fold";
+import { ActionProblem, useAction } from "../../ui/useAction";
+import { plural } from "../../core/text/strings";
+import type { ThreadsState } from "./fold";
 import css from "./Threads.module.css";
 import { pathOf } from "./useThreads";
-import { nameOf } from "./words";
+import { nameOf } from "./texts";
 
-type Asking = "stop" | "close" | "resume" | "fork" | null;
+type OpenDialog = "stop" | "close" | "resume" | "fork" | null;
 
 interface Props {
   thread: ThreadItem;
-  known: Known;
+  known: ThreadsState;
 }
 
-export function Acts({ thread, known }: Props) {
-  const { api } = useDesk();
-  const [asking, setAsking] = useState<Asking>(null);
-  const deed = useDeed();
+export function ThreadActions({ thread, known }: Props) {
+  const { api } = useSession();
+  const [asking, setAsking] = useState<OpenDialog>(null);
+  const action = useAction();
   const { thread_id, closed, turn_id, queued } = thread;
   const below = [...known.threads.values()].filter(({ path }) => path.startsWith(`${thread.path}/`));
   const stop = (): void => {
     if (below.some(({ idle, closed: over }) => !idle && !over)) setAsking("stop");
-    else deed.run(() => api.ask("POST", pathOf(thread_id, "/interrupt"), { descendants: "detach" }), "Stopped");
+    else action.run(() => api.request("POST", pathOf(thread_id, "/interrupt"), { descendants: "detach" }), "Stopped");
   };
   const close = (): void => setAsking(null);
   return (
     <div className={css.acts}>
       <div className={css.buttons} role="group" aria-label="What to do with it">
-        <Button disabled={deed.busy || turn_id === null} onClick={stop}>
+        <Button disabled={action.busy || turn_id === null} onClick={stop}>
           Stop
         </Button>
-        <Button disabled={deed.busy || closed} onClick={() => deed.run(() => api.ask("POST", pathOf(thread_id, "/compact"), {}), "It will be summed up")}>
+        <Button disabled={action.busy || closed} onClick={() => action.run(() => api.request("POST", pathOf(thread_id, "/compact"), {}), "It will be summed up")}>
           Compact
         </Button>
         <Button onClick={() => setAsking("fork")}>Fork…</Button>
@@ -48,31 +48,31 @@ export function Acts({ thread, known }: Props) {
         </Button>
         {queued.length > 0 && <span className={css.quiet}>{plural(queued.length, "turn")} waiting</span>}
       </div>
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
       {(asking === "stop" || asking === "close") && <EndDialog thread={thread} what={asking} below={below.filter((each) => !each.closed).length} onClose={close} />}
-      {(asking === "resume" || asking === "fork") && <GoOnDialog thread={thread} what={asking} onClose={close} />}
+      {(asking === "resume" || asking === "fork") && <ForkDialog thread={thread} what={asking} onClose={close} />}
     </div>
   );
 }
 
-type Fate = "detach" | "interrupt" | "close";
+type ConfirmEnd = "detach" | "interrupt" | "close";
 
-const FATES: Readonly<Record<Fate, string>> = {
+const END_TEXTS: Readonly<Record<ConfirmEnd, string>> = {
   detach: "Leave them as they are",
   interrupt: "Stop what they do",
   close: "Close them too",
 };
 
 function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what: "stop" | "close"; below: number; onClose: () => void }) {
-  const { api } = useDesk();
-  const [fate, setFate] = useState<Fate>("detach");
-  const deed = useDeed();
+  const { api } = useSession();
+  const [fate, setFate] = useState<ConfirmEnd>("detach");
+  const action = useAction();
   const verb = what === "stop" ? "Stop" : "Close";
-  const fates: Fate[] = what === "stop" ? ["detach", "interrupt"] : ["detach", "interrupt", "close"];
+  const fates: ConfirmEnd[] = what === "stop" ? ["detach", "interrupt"] : ["detach", "interrupt", "close"];
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const path = pathOf(thread.thread_id, what === "stop" ? "/interrupt" : "/close");
-    deed.run(() => api.ask("POST", path, { descendants: fate }), what === "stop" ? "Stopped" : "Closed", onClose);
+    action.run(() => api.request("POST", path, { descendants: fate }), what === "stop" ? "Stopped" : "Closed", onClose);
   };
   return (
     <Dialog label={`${verb} ${nameOf(thread)}`} onClose={onClose}>
@@ -84,14 +84,14 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
             {fates.map((each) => (
               <label key={each}>
                 <input type="radio" name="fate" checked={fate === each} onChange={() => setFate(each)} />
-                <span>{FATES[each]}</span>
+                <span>{END_TEXTS[each]}</span>
               </label>
             ))}
           </fieldset>
         )}
-        <DeedProblem deed={deed} className={css.problem} />
+        <ActionProblem deed={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={deed.busy}>
+          <Button kind="primary" type="submit" disabled={action.busy}>
             {verb}
           </Button>
           <Button onClick={onClose}>Cancel</Button>
@@ -101,12 +101,12 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
   );
 }
 
-function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resume" | "fork"; onClose: () => void }) {
-  const { api } = useDesk();
+function ForkDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resume" | "fork"; onClose: () => void }) {
+  const { api } = useSession();
   const { router } = useApp();
   const [wish, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
   const [key, setKey] = useState(newId);
-  const deed = useDeed();
+  const action = useAction();
   const field = (name: keyof typeof wish) => ({
     value: wish[name],
     onChange: (next: string) => {
@@ -120,9 +120,9 @@ function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
     const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value.trim() !== ""));
     const place = { ...(nickname.trim() === "" ? {} : { nickname }), ...(position === "" ? {} : { position: Number(position) }), key };
     const body = what === "fork" ? { ...given, ...place } : given;
-    deed.run(
+    action.run(
       async () => {
-        const made = await api.ask<ThreadView>("POST", pathOf(thread.thread_id, `/${what}`), body);
+        const made = await api.request<ThreadView>("POST", pathOf(thread.thread_id, `/${what}`), body);
         onClose();
         if (what === "fork") router.go({ view: "thread", id: made.thread_id, tab: "said" });
       },
@@ -142,9 +142,9 @@ function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
         <Field label="Model" hint={thread.model ?? ""} {...field("model")} />
         <Field label="Effort" hint={thread.effort ?? ""} {...field("effort")} />
         <Field label="Other base instructions (a new version of them)" long {...field("base_instructions")} />
-        <DeedProblem deed={deed} className={css.problem} />
+        <ActionProblem deed={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={deed.busy}>
+          <Button kind="primary" type="submit" disabled={action.busy}>
             {what === "fork" ? "Fork" : "Resume"}
           </Button>
           <Button onClick={onClose}>Cancel</Button>

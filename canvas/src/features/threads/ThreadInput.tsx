@@ -2,25 +2,25 @@
  * stays until the server has it, also while this is not shown. */
 
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
-import { useDesk, useSettings } from "../../core/app";
+import { useSession, useSettings } from "../../core/app";
 import { newId } from "../../core/session/ids";
 import { Button } from "../../ui/Button";
 import type { ThreadItem, TurnResponse } from "../../core/wire";
-import { DeedProblem, useDeed } from "../../ui/useAction";
+import { ActionProblem, useAction } from "../../ui/useAction";
 import css from "./Threads.module.css";
 import { pathOf } from "./useThreads";
-import { nameOf } from "./words";
+import { nameOf } from "./texts";
 
 type Mode = "auto" | "queue" | "steer";
 
-export function Say({ thread }: { thread: ThreadItem }) {
-  const { api, drafts } = useDesk();
+export function ThreadInput({ thread }: { thread: ThreadItem }) {
+  const { api, drafts } = useSession();
   const { enterSends } = useSettings();
   const { thread_id, turn_id, closed } = thread;
   const draft = `thread.${thread_id}`;
   const [words, setWords] = useState(() => drafts.read(draft));
   const field = useRef<HTMLTextAreaElement>(null);
-  const deed = useDeed();
+  const action = useAction();
   const hint = useId();
   useEffect(() => drafts.watch((of, taken) => of === draft && setWords((now) => (now === taken ? "" : now))), [drafts, draft]);
   const change = (next: string): void => {
@@ -28,11 +28,11 @@ export function Say({ thread }: { thread: ThreadItem }) {
     drafts.write(draft, next);
   };
   const send = (mode: Mode): void => {
-    if (words.trim() === "" || deed.busy || closed) return;
+    if (words.trim() === "" || action.busy || closed) return;
     const key = drafts.keyOf(draft, `${mode} ${words}`, newId());
     const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
-    deed.run(
-      () => api.ask<TurnResponse>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
+    action.run(
+      () => api.request<TurnResponse>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
       ({ joined }) => (joined ? "It joined the turn that runs" : "It gets a turn of its own"),
       () => {
         drafts.taken(draft, key, words);
@@ -55,7 +55,7 @@ export function Say({ thread }: { thread: ThreadItem }) {
         send("auto");
       }}
     >
-      <DeedProblem deed={deed} className={css.problem} />
+      <ActionProblem deed={action} className={css.problem} />
       <textarea
         ref={field}
         className={css.field}
@@ -72,13 +72,13 @@ export function Say({ thread }: { thread: ThreadItem }) {
         <p id={hint} className={css.quiet}>
           {closed ? "It is closed. Resume it to go on." : turn_id === null ? "It begins a turn." : "Send joins the turn that runs."}
         </p>
-        <Button disabled={empty || closed || deed.busy} onClick={() => send("queue")} title="As a turn of its own, after those that wait">
+        <Button disabled={empty || closed || action.busy} onClick={() => send("queue")} title="As a turn of its own, after those that wait">
           Queue
         </Button>
-        <Button disabled={empty || closed || deed.busy || turn_id === null} onClick={() => send("steer")} title="Into the turn that runs now, or not at all">
+        <Button disabled={empty || closed || action.busy || turn_id === null} onClick={() => send("steer")} title="Into the turn that runs now, or not at all">
           Steer
         </Button>
-        <Button type="submit" kind="primary" icon="send" disabled={empty || closed || deed.busy}>
+        <Button type="submit" kind="primary" icon="send" disabled={empty || closed || action.busy}>
           Send
         </Button>
       </div>

@@ -2,30 +2,30 @@
  * are. */
 
 import { useMemo, useRef, useState, type ReactNode } from "react";
-import { useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import type { Store } from "../../core/store/store";
-import { plainly } from "../../core/text/invisible";
-import { plural } from "../../core/text/words";
+import { showInvisible } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
 import type { AgentMessageEntry, BaseInstructionsEntry, ThreadClosedEntry, CollabCallEntry, CompactionEntry, ContextNoteEntry, EntryItem, InstructionLayerEntry, PeerMessageEntry, ReasoningEntry, ThreadResumedEntry, SettingsEntry, ThreadItem, ToolCallEntry, ToolOutputEntry, TurnAcceptedEntry, TurnEndedEntry, UserMessageEntry } from "../../core/wire";
 import { CallLine } from "./Calls";
-import type { Known, Log } from "./fold";
+import type { ThreadsState, Log } from "./fold";
 import css from "./Threads.module.css";
-import { readEarlier, type Kept } from "./useThreads";
-import { useShown } from "./useVisibleEntries";
-import { layerWords, mailWords, nameOf, provenanceWords, statusWords } from "./words";
+import { readEarlier, type EarlierLines } from "./useThreads";
+import { useVisibleEntries } from "./useVisibleEntries";
+import { layerText, mailText, nameOf, provenanceText, statusText } from "./texts";
 
 interface Props {
   thread: ThreadItem;
-  known: Known;
-  book: Store<Known>;
+  known: ThreadsState;
+  book: Store<ThreadsState>;
   isRead: boolean;
 }
 
-export function Said({ thread, known, book, isRead }: Props) {
+export function ThreadLog({ thread, known, book, isRead }: Props) {
   const log = known.logs.get(thread.thread_id);
   if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
   return <Lines thread={thread} known={known} book={book} log={log} />;
@@ -33,7 +33,7 @@ export function Said({ thread, known, book, isRead }: Props) {
 
 /** A part of its own: what follows the end begins with what is scrolled. */
 function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
-  const { inside, lines, more } = useShown(log);
+  const { inside, lines, more } = useVisibleEntries(log);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
   const hidden = log !== undefined && (log.from > 0 || log.lines.length > lines.length);
   const shown = lines.map((line) => ({ line, item: itemOf(line, { thread, known, outputs }) })).filter(({ item }) => item !== null);
@@ -52,11 +52,11 @@ function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log 
   );
 }
 
-function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>; id: string; onMore: () => void }) {
-  const { api } = useDesk();
+function Earlier({ known, book, id, onMore }: { known: ThreadsState; book: Store<ThreadsState>; id: string; onMore: () => void }) {
+  const { api } = useSession();
   const [problem, setProblem] = useState<string | null>(null);
   const [reading, setReading] = useState(false);
-  const kept = useRef<Kept>({ before: 0, lines: [] });
+  const kept = useRef<EarlierLines>({ before: 0, lines: [] });
   const read = (): void => {
     if (reading) return;
     // As many as were asked for are shown once they are read, however often that is tried.
@@ -65,7 +65,7 @@ function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>
     if ((known.logs.get(id)?.from ?? 0) === 0) return;
     setReading(true);
     readEarlier(api, id, book, kept.current)
-      .catch((error: unknown) => setProblem(wordsOf(error)))
+      .catch((error: unknown) => setProblem(errorText(error)))
       .finally(() => setReading(false));
   };
   return (
@@ -88,14 +88,14 @@ function outputsOf(lines: readonly EntryItem[]): ReadonlyMap<string, ToolOutputE
   return new Map(found.map((each) => [each.call_id, each]));
 }
 
-interface Around {
+interface LogContext {
   thread: ThreadItem;
-  known: Known;
+  known: ThreadsState;
   outputs: ReadonlyMap<string, ToolOutputEntry>;
 }
 
 /** How a line is shown; null: it is only for the machine. */
-function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, outputs }: Around): ReactNode {
+function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, outputs }: LogContext): ReactNode {
   if (entry === null) return null;
   switch (type) {
     case "user_message": {
@@ -106,7 +106,7 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
       return <Bubble kind="agent" who={nameOf(thread)} at={at} text={(entry as AgentMessageEntry).text} />;
     case "peer_message": {
       const { text, author, recipient, mail_type } = entry as PeerMessageEntry;
-      return <Bubble kind="peer" who={author} at={at} text={text} note={`${mailWords(mail_type)} to ${recipient} · from another agent: data, not the user's word`} />;
+      return <Bubble kind="peer" who={author} at={at} text={text} note={`${mailText(mail_type)} to ${recipient} · from another agent: data, not the user's word`} />;
     }
     case "turn_accepted": {
       const { turn_id, input, author } = entry as TurnAcceptedEntry;
@@ -131,7 +131,7 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
     }
     case "turn_ended": {
       const { status, error } = entry as TurnEndedEntry;
-      return <Note at={at}>{`Turn ended: ${statusWords(status === "failed" ? "errored" : status).toLowerCase()}${error === null ? "" : `: ${error}`}`}</Note>;
+      return <Note at={at}>{`Turn ended: ${statusText(status === "failed" ? "errored" : status).toLowerCase()}${error === null ? "" : `: ${error}`}`}</Note>;
     }
     default:
       return <Other type={type} entry={entry} at={at} first={ordinal <= 2} />;
@@ -143,11 +143,11 @@ function Other({ type, entry, at, first }: { type: string; entry: unknown; at: s
   switch (type) {
     case "base": {
       const { version, provenance } = entry as BaseInstructionsEntry;
-      return <Note at={at}>{`${first ? "Born with" : "Now has"} base instructions version ${version}, ${provenanceWords(provenance)}`}</Note>;
+      return <Note at={at}>{`${first ? "Born with" : "Now has"} base instructions version ${version}, ${provenanceText(provenance)}`}</Note>;
     }
     case "layer": {
       const { layer, version, origin } = entry as InstructionLayerEntry;
-      return <Note at={at}>{`${layerWords(layer)}: version ${version} (${origin})`}</Note>;
+      return <Note at={at}>{`${layerText(layer)}: version ${version} (${origin})`}</Note>;
     }
     case "settings": {
       const { model, effort } = entry as SettingsEntry;
@@ -162,7 +162,7 @@ function Other({ type, entry, at, first }: { type: string; entry: unknown; at: s
   }
 }
 
-function CallOf({ call, known, at }: { call: CollabCallEntry; known: Known; at: string }) {
+function CallOf({ call, known, at }: { call: CollabCallEntry; known: ThreadsState; at: string }) {
   const found = known.calls.get(`${call.sender_thread_id} ${call.call_id}`) ?? { key: call.call_id, call, beganAt: at, endedAt: null };
   return (
     <div className={css.event}>
@@ -183,12 +183,12 @@ function Bubble({ kind, who, at, text, note }: BubbleProps) {
   return (
     <div className={`${css.bubble} ${css[kind]}`} data-said={kind}>
       <p className={css.line}>
-        <bdi className={css.name}>{plainly(who)}</bdi>
+        <bdi className={css.name}>{showInvisible(who)}</bdi>
         <Time at={at} className={css.quiet} />
       </p>
-      {note !== undefined && <bdi className={css.note}>{plainly(note)}</bdi>}
+      {note !== undefined && <bdi className={css.note}>{showInvisible(note)}</bdi>}
       <p className={css.words} dir="auto">
-        {plainly(text)}
+        {showInvisible(text)}
       </p>
     </div>
   );
@@ -197,7 +197,7 @@ function Bubble({ kind, who, at, text, note }: BubbleProps) {
 function Note({ at, children }: { at: string; children: string }) {
   return (
     <p className={css.event}>
-      <bdi>{plainly(children)}</bdi> <Time at={at} className={css.quiet} />
+      <bdi>{showInvisible(children)}</bdi> <Time at={at} className={css.quiet} />
     </p>
   );
 }
@@ -207,7 +207,7 @@ function Folded({ title, text }: { title: string; text: string }) {
     <details className={css.folded}>
       <summary>{title}</summary>
       <pre className={css.text} tabIndex={0} role="region" aria-label={title} dir="auto">
-        {plainly(text)}
+        {showInvisible(text)}
       </pre>
     </details>
   );
@@ -218,20 +218,20 @@ function Tool({ call, output }: { call: ToolCallEntry; output: ToolOutputEntry |
   return (
     <details className={css.folded} data-said="tool">
       <summary>
-        Tool <bdi className={css.mono}>{plainly(call.tool)}</bdi>{" "}
+        Tool <bdi className={css.mono}>{showInvisible(call.tool)}</bdi>{" "}
         <span className={output?.is_error ? css.bad : css.quiet}>
           {output === undefined ? "no output yet" : output.is_error ? "failed" : plural(output.text.length, "character")}
         </span>
       </summary>
       <h3 className={css.quiet}>Arguments</h3>
       <pre className={css.text} tabIndex={0} role="region" aria-label="Arguments" dir="auto">
-        {plainly(given ?? "")}
+        {showInvisible(given ?? "")}
       </pre>
       {output !== undefined && (
         <>
           <h3 className={css.quiet}>Output</h3>
           <pre className={css.text} tabIndex={0} role="region" aria-label="Output" dir="auto">
-            {plainly(output.text)}
+            {showInvisible(output.text)}
           </pre>
         </>
       )}

@@ -1,12 +1,12 @@
 /** How something stands as glyph and words; the colour only repeats what the shape says. */
 
 import type { ReactNode } from "react";
-import { plainly } from "../../core/text/invisible";
+import { showInvisible } from "../../core/text/invisible";
 import type { ThreadItem } from "../../core/wire";
 import css from "./Threads.module.css";
-import { flagWords, lookOf, statusWords, type Look } from "./words";
+import { flagText, lookOf, statusText, type StatusLook } from "./texts";
 
-const SHAPES: Readonly<Record<Look, ReactNode>> = {
+const SHAPES: Readonly<Record<StatusLook, ReactNode>> = {
   waiting: <path d="M6 .8L11.2 6 6 11.2.8 6z" fill="currentColor" />,
   working: <path d="M2.5 1.5l8 4.5-8 4.5z" fill="currentColor" />,
   good: <path d="M2 6.5l2.7 2.7L10 3" fill="none" stroke="currentColor" strokeWidth="2" strokeLinecap="round" strokeLinejoin="round" />,
@@ -14,7 +14,7 @@ const SHAPES: Readonly<Record<Look, ReactNode>> = {
   off: <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function Mark({ look, children }: { look: Look; children: ReactNode }) {
+export function StatusGlyph({ look, children }: { look: StatusLook; children: ReactNode }) {
   return (
     <span className={`${css.mark} ${css[look]}`}>
       <svg className={css.glyph} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
@@ -25,15 +25,15 @@ export function Mark({ look, children }: { look: Look; children: ReactNode }) {
   );
 }
 
-export function Standing({ thread }: { thread: ThreadItem }) {
+export function ThreadStatus({ thread }: { thread: ThreadItem }) {
   const { status, active_flags } = thread;
   return (
     <p className={css.standing}>
-      <Mark look={lookOf(thread)}>
-        {statusWords(status.type)}
-        {active_flags.length > 0 && `: ${flagWords(active_flags)}`}
-      </Mark>
-      {status.type === "errored" && status.message !== null && <bdi className={css.quiet}>{plainly(status.message)}</bdi>}
+      <StatusGlyph look={lookOf(thread)}>
+        {statusText(status.type)}
+        {active_flags.length > 0 && `: ${flagText(active_flags)}`}
+      </StatusGlyph>
+      {status.type === "errored" && status.message !== null && <bdi className={css.quiet}>{showInvisible(status.message)}</bdi>}
     </p>
   );
 }

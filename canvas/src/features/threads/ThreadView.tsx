@@ -2,27 +2,27 @@
  * it was born with. It grows while one looks. */
 
 import { useEffect, useRef } from "react";
-import { useApp, useData, useDesk } from "../../core/app";
-import { useAsked } from "../../core/api/useRequest";
+import { useApp, useData, useSession } from "../../core/app";
+import { useRequest } from "../../core/api/useRequest";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Tabs } from "../../ui/Tabs";
 import { ORG, type ThreadTab } from "../../core/router";
-import { plural } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
 import type { ThreadItem, ThreadView as Shown } from "../../core/wire";
-import { Acts } from "./ThreadActions";
-import { BasePanel } from "./BaseInstructionsPanel";
-import { Said } from "./ThreadLog";
-import { Say } from "./ThreadInput";
-import { SightPanel } from "./ModelContextPanel";
-import { Standing } from "./ThreadStatus";
+import { ThreadActions } from "./ThreadActions";
+import { BaseInstructionsPanel } from "./BaseInstructionsPanel";
+import { ThreadLog } from "./ThreadLog";
+import { ThreadInput } from "./ThreadInput";
+import { ModelContextPanel } from "./ModelContextPanel";
+import { ThreadStatus } from "./ThreadStatus";
 import css from "./Threads.module.css";
 import { TreePanel } from "./TreePanel";
-import { pathOf, readTree, useKnown } from "./useThreads";
-import { kindWords, nameOf } from "./words";
+import { pathOf, readTree, useThreads } from "./useThreads";
+import { kindText, nameOf } from "./texts";
 
 interface Props {
   id: string;
@@ -30,9 +30,9 @@ interface Props {
 }
 
 export function ThreadView({ id, tab }: Props) {
-  const { api } = useDesk();
+  const { api } = useSession();
   const { router } = useApp();
-  const { value, problem, reread } = useAsked(() => api.ask<Shown>("GET", pathOf(id)), id);
+  const { value, problem, reread } = useRequest(() => api.request<Shown>("GET", pathOf(id)), id);
   if (value !== null) return <Thread first={value} tab={tab} />;
   if (problem === null) return <Notice icon="clock" title="Reading the thread…" />;
   const actions = (
@@ -49,16 +49,16 @@ export function ThreadView({ id, tab }: Props) {
 }
 
 function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
-  const { api, maySend } = useDesk();
+  const { api, canSend } = useSession();
   const { router } = useApp();
   const id = first.thread_id;
-  const { known, isRead, problem, reread, book } = useKnown({ rootId: first.root_id }, (into) => readTree(api, id, into));
+  const { known, isRead, problem, reread, store } = useThreads({ rootId: first.root_id }, (into) => readTree(api, id, into));
   const thread = known.threads.get(id) ?? first;
   const agents = Math.max(known.threads.size, 1);
   return (
     <div className={css.page}>
       <Head thread={thread} />
-      {maySend ? <Acts thread={thread} known={known} /> : <p className={css.viewer}>You see this thread and cannot drive it: your role is viewer. An owner can change it.</p>}
+      {canSend ? <ThreadActions thread={thread} known={known} /> : <p className={css.viewer}>You see this thread and cannot drive it: your role is viewer. An owner can change it.</p>}
       {problem !== null && (
         <p role="alert" className={css.problem}>
           {problem}{" "}
@@ -72,24 +72,24 @@ function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
         tabs={[
           { name: "said", label: "Conversation" },
           { name: "tree", label: agents > 1 ? `Agents (${agents})` : "Agents" },
-          { name: "sight", label: <Wide words="What the model will see" short="Sight" /> },
+          { name: "sight", label: <ResponsiveText words="What the model will see" short="Sight" /> },
           { name: "base", label: "Instructions" },
         ]}
         current={tab}
         onChange={(next) => router.go({ view: "thread", id, tab: next })}
       >
-        {tab === "said" && <Said thread={thread} known={known} book={book} isRead={isRead} />}
+        {tab === "said" && <ThreadLog thread={thread} known={known} book={store} isRead={isRead} />}
         {tab === "tree" && <TreePanel known={known} id={id} isRead={isRead} />}
-        {tab === "sight" && <SightPanel thread={thread} />}
-        {tab === "base" && <BasePanel thread={thread} />}
+        {tab === "sight" && <ModelContextPanel thread={thread} />}
+        {tab === "base" && <BaseInstructionsPanel thread={thread} />}
       </Tabs>
-      {tab === "said" && maySend && <Say thread={thread} />}
+      {tab === "said" && canSend && <ThreadInput thread={thread} />}
     </div>
   );
 }
 
 /** The short words where there is little room; both are read as the long ones. */
-function Wide({ words, short }: { words: string; short: string }) {
+function ResponsiveText({ words, short }: { words: string; short: string }) {
   return (
     <>
       <span className={css.wideOnly}>{words}</span>
@@ -105,23 +105,23 @@ function Head({ thread }: { thread: ThreadItem }) {
   const owner = useData((state) => state.workspaces.get(workspace_id)?.name);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
-  const settings = [nickname === "" ? "" : path, role ?? kindWords(kind), model ?? "", effort === null ? "" : `effort ${effort}`, plural(tokens_used, "token")];
+  const settings = [nickname === "" ? "" : path, role ?? kindText(kind), model ?? "", effort === null ? "" : `effort ${effort}`, plural(tokens_used, "token")];
   if (tree_tokens_used !== null && parent_thread_id === null && tree_tokens_used > tokens_used) settings.push(`${plural(tree_tokens_used, "token")} with all below`);
   return (
     <header className={css.head}>
       <Avatar name={nameOf(thread)} size="large" />
       <div className={css.who}>
         <h2 className={css.title} ref={heading} tabIndex={-1} dir="auto">
-          {plainly(nameOf(thread))}
+          {showInvisible(nameOf(thread))}
         </h2>
-        <Standing thread={thread} />
+        <ThreadStatus thread={thread} />
         <p className={css.quiet}>
           {settings
             .filter((each) => each !== "")
             .map((each, at) => (
               <span key={at}>
                 {at > 0 && " · "}
-                <bdi>{plainly(each)}</bdi>
+                <bdi>{showInvisible(each)}</bdi>
               </span>
             ))}
         </p>

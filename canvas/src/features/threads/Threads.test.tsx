@@ -1,7 +1,7 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { NoAnswer, Refusal } from "../../core/api/api";
-import { Bench, settled } from "../../core/testing/workbench";
+import { NoResponseError, ApiError } from "../../core/api/api";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
 import type { EventFrame } from "../../core/wire";
 import { ThreadsTab } from "./ThreadsTab";
 import { ThreadView } from "./ThreadView";
@@ -27,11 +27,11 @@ function told(ordinal: number, entry: Item | null): EventFrame {
 }
 
 /** A server of one thread whose log is `lines`. */
-function opened(lines: Item[], answers: (path: string) => unknown = () => undefined, made = new Bench()): { made: Bench; asked: string[] } {
+function opened(lines: Item[], answers: (path: string) => unknown = () => undefined, made = new TestPage()): { made: TestPage; asked: string[] } {
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
   const asked: string[] = [];
-  vi.spyOn(made.api, "ask").mockImplementation((method, path) => {
+  vi.spyOn(made.api, "request").mockImplementation((method, path) => {
     asked.push(`${method} ${path}`);
     const given = answers(path);
     if (given instanceof Error) return Promise.reject(given);
@@ -52,21 +52,21 @@ test("what is heard is shown at once; what was missed, or was too large to tell,
   const lines = [line(1, "one")];
   const { made, asked } = opened(lines);
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   expect(words()).toEqual(["one"]);
   asked.length = 0;
   lines.push(line(2, "two <b>"));
-  act(() => made.desk.threadNews.set([told(2, { type: "agent_message", text: "two <b>" })]));
+  act(() => made.session.threadEvents.set([told(2, { type: "agent_message", text: "two <b>" })]));
   expect([words(), asked]).toEqual([["one", "two <b>"], []]);
   lines.push(line(3, "three"), line(4, "four"));
-  for (let times = 0; times < 5; times += 1) act(() => made.desk.threadNews.set([told(4, null)]));
-  await settled();
-  await settled();
+  for (let times = 0; times < 5; times += 1) act(() => made.session.threadEvents.set([told(4, null)]));
+  await flushPromises();
+  await flushPromises();
   expect(asked.filter((each) => each.endsWith("/tree"))).toHaveLength(2); // one at a time, and once more for the rest
   expect(words()).toEqual(["one", "two <b>", "three", "four"]);
   lines.push(line(5, "five"));
-  act(() => made.desk.threadNews.set([]));
-  await settled();
+  act(() => made.session.threadEvents.set([]));
+  await flushPromises();
   expect(words().at(-1)).toBe("five");
 });
 
@@ -79,26 +79,26 @@ test("pages that long lines fill are followed by the next, to the end and to the
     return { items: lines.slice(after, end), reached_end: end === lines.length };
   });
   made.show(<ThreadView id="t1" tab="said" />);
-  for (let pages = 0; pages < 30; pages += 1) await settled();
+  for (let pages = 0; pages < 30; pages += 1) await flushPromises();
   expect(words()).toEqual(lines.slice(130).map((_, at) => `said ${at + 131}`));
   asked.length = 0;
   fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
-  for (let pages = 0; pages < 20; pages += 1) await settled();
+  for (let pages = 0; pages < 20; pages += 1) await flushPromises();
   expect(words()).toEqual(lines.map((_, at) => `said ${at + 1}`));
   expect(asked).toHaveLength(15);
 });
 
 test("input that has no answer stays, and is sent again as the same input", async () => {
   const bodies: Item[] = [];
-  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoAnswer("The server did not answer.") : undefined));
-  const ask = vi.mocked(made.api.ask);
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoResponseError("The server did not answer.") : undefined));
+  const ask = vi.mocked(made.api.request);
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
   fireEvent.change(field, { target: { value: "Mind the step" } });
   for (let times = 0; times < 2; times += 1) {
     fireEvent.click(screen.getByRole("button", { name: "Steer" }));
-    await settled();
+    await flushPromises();
     bodies.push(ask.mock.calls.findLast(([, path]) => path.endsWith("/turns"))?.[2] as Item);
   }
   expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
@@ -109,19 +109,19 @@ test("input that has no answer stays, and is sent again as the same input", asyn
 
 test("a list is paged, filtered, and keeps what it shows when older ones cannot be read", async () => {
   const { made, asked } = opened([], (path) => {
-    if (path.includes("before=t9")) return new Refusal(500, null, "Try again later.");
+    if (path.includes("before=t9")) return new ApiError(500, null, "Try again later.");
     return path.includes("/threads?") ? { threads: [thread("t9", { created_at: "2026-03-02T10:00:00.000Z", idle: true })], reached_end: false } : undefined;
   });
   made.show(<ThreadsTab workspaceId="a" />);
-  await settled();
+  await flushPromises();
   const list = screen.getByRole("list", { name: "Threads" });
   expect(within(list).getAllByRole("link").map((each) => each.textContent)).toEqual(["Talk t9"]);
   fireEvent.click(screen.getByRole("button", { name: "Show older ones" }));
-  await settled();
+  await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("Try again later.");
   expect(within(list).getAllByRole("link")).toHaveLength(1);
   fireEvent.click(screen.getByRole("radio", { name: "Closed" }));
-  await settled();
+  await flushPromises();
   expect(asked.at(-1)).toBe("GET /workspaces/a/threads?limit=50&state=closed");
 });
 
@@ -130,10 +130,10 @@ test("who reads back in a conversation stays there while lines come, and who is 
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
   vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 1_000);
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const panel = screen.getByRole("tabpanel");
   expect(panel.scrollTop).toBe(1_000);
-  const say = (ordinal: number): void => act(() => made.desk.threadNews.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
+  const say = (ordinal: number): void => act(() => made.session.threadEvents.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
   say(2);
   expect(panel.scrollTop).toBe(2_000);
   panel.scrollTop = 100;
@@ -156,10 +156,10 @@ test("who unfolds what stands at the end of a conversation reads on where it is 
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
   vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 1_000 + (folded().open ? 3_000 : 0));
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const panel = screen.getByRole("tabpanel");
   panel.scrollTop = 700; // as far as a browser scrolls
-  const say = (ordinal: number): void => act(() => made.desk.threadNews.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
+  const say = (ordinal: number): void => act(() => made.session.threadEvents.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
   act(() => unfold(true));
   say(3);
   expect([words().length, panel.scrollTop]).toEqual([2, 700]);
@@ -180,10 +180,10 @@ function paged(lines: readonly Item[], most: number): (path: string) => unknown 
 }
 
 /** So many lines come, from a number on. */
-function saying(made: Bench): (from: number, count: number) => void {
+function saying(made: TestPage): (from: number, count: number) => void {
   return (from, count) => {
     const ordinals = Array.from({ length: count }, (_, at) => from + at);
-    act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
+    act(() => made.session.threadEvents.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
   };
 }
 
@@ -193,7 +193,7 @@ test("no line goes away at the top while somebody reads back; at the end only th
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
   vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 100);
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const panel = screen.getByRole("tabpanel");
   const say = saying(made);
   const scroll = (to: number): void => {
@@ -211,7 +211,7 @@ test("no line goes away at the top while somebody reads back; at the end only th
   expect([words().length, words()[0]]).toEqual([300, "said 322"]);
   scroll(0);
   fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
-  await settled();
+  await flushPromises();
   expect(words()[0]).toBe("said 101");
 });
 
@@ -221,7 +221,7 @@ test("nothing moves for whoever reads where the page scrolls around the panel, a
   vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 100);
   const { container: around } = made.show(<ThreadView id="t1" tab="said" />);
   around.style.overflowY = "auto";
-  await settled();
+  await flushPromises();
   const say = saying(made);
   say(2, 310);
   fireEvent.scroll(around);
@@ -238,40 +238,40 @@ test("earlier lines are read once, however often they are asked for, and after a
   const lines = Array.from({ length: 900 }, (_, at) => line(at + 1, `said ${at + 1}`));
   const pages = paged(lines, 60);
   let failing: string | null = null;
-  const { made, asked } = opened(lines, (path) => (failing !== null && path.includes(failing) ? new Refusal(503, null, "The store is busy.") : pages(path)));
+  const { made, asked } = opened(lines, (path) => (failing !== null && path.includes(failing) ? new ApiError(503, null, "The store is busy.") : pages(path)));
   made.show(<ThreadView id="t1" tab="said" />);
-  for (let times = 0; times < 8; times += 1) await settled();
+  for (let times = 0; times < 8; times += 1) await flushPromises();
   expect([words().length, words()[0]]).toEqual([200, "said 701"]);
   asked.length = 0;
   failing = "after=620&";
   const button = (): HTMLButtonElement => screen.getByRole<HTMLButtonElement>("button", { name: /Show earlier lines|Reading…/ });
   for (let times = 0; times < 3; times += 1) fireEvent.click(button());
   expect([button().textContent, button().disabled]).toEqual(["Reading…", false]); // who is on it stays there
-  for (let times = 0; times < 4; times += 1) await settled();
+  for (let times = 0; times < 4; times += 1) await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The store is busy.");
   expect([button().textContent, button().getAttribute("aria-disabled")]).toEqual(["Show earlier lines", "false"]);
   failing = null;
   fireEvent.click(button());
-  for (let times = 0; times < 4; times += 1) await settled();
+  for (let times = 0; times < 4; times += 1) await flushPromises();
   expect(asked.map((each) => /after=(\d+)/.exec(each)?.[1])).toEqual(["500", "560", "620", "620", "680"]);
   expect([words().length, words()[0]]).toEqual([400, "said 501"]);
   fireEvent.click(button());
-  for (let times = 0; times < 8; times += 1) await settled();
+  for (let times = 0; times < 8; times += 1) await flushPromises();
   expect([words().length, words()[0]]).toEqual([600, "said 301"]);
   fireEvent.click(button());
-  for (let times = 0; times < 8; times += 1) await settled();
+  for (let times = 0; times < 8; times += 1) await flushPromises();
   expect([words().length, words()[0]]).toEqual([800, "said 101"]);
 });
 
 test("input whose answer comes after the person left is said once: its words are gone, and sent before that they are the same input", async () => {
   const answers: (() => void)[] = [];
   const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
-  const keys = (): unknown[] => vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]);
+  const keys = (): unknown[] => vi.mocked(made.api.request).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]);
   const field = (): HTMLTextAreaElement => screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
   const send = (): boolean => fireEvent.click(screen.getByRole("button", { name: "Send" }));
   const come = async (): Promise<() => void> => {
     const { unmount } = made.show(<ThreadView id="t1" tab="said" />);
-    await settled();
+    await flushPromises();
     return unmount;
   };
   let leave = await come();
@@ -283,46 +283,46 @@ test("input whose answer comes after the person left is said once: its words are
   send();
   expect(new Set(keys()).size).toBe(1);
   answers[0]?.();
-  await settled();
-  expect([field().value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+  await flushPromises();
+  expect([field().value, made.storage.keys("molecule.draft")]).toEqual(["", []]);
   answers[1]?.();
-  await settled();
+  await flushPromises();
   fireEvent.change(field(), { target: { value: "Go on" } });
   send();
   leave();
   expect([keys().length, new Set(keys()).size]).toEqual([3, 2]); // said anew it is another input
   answers[2]?.();
-  await settled();
+  await flushPromises();
   await come();
-  expect([field().value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+  expect([field().value, made.storage.keys("molecule.draft")]).toEqual(["", []]);
 });
 
 test("what was typed after it was sent stays when the answer comes", async () => {
   const answers: (() => void)[] = [];
   const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
   fireEvent.change(field, { target: { value: "Go on" } });
   fireEvent.click(screen.getByRole("button", { name: "Send" }));
   fireEvent.change(field, { target: { value: "Go on, and mind the step" } });
   answers[0]?.();
-  await settled();
-  expect([field.value, made.desk.drafts.read("thread.t1")]).toEqual(["Go on, and mind the step", "Go on, and mind the step"]);
+  await flushPromises();
+  expect([field.value, made.session.drafts.read("thread.t1")]).toEqual(["Go on, and mind the step", "Go on, and mind the step"]);
 });
 
 /** A thread that takes input when the test says so: `answers` in the order in which it was sent. */
-async function sayer(made = new Bench()): Promise<{ made: Bench; put: (words: string) => void; send: () => void; answers: ((answer: unknown) => void)[]; keys: () => unknown[]; field: HTMLTextAreaElement }> {
+async function sayer(made = new TestPage()): Promise<{ made: TestPage; put: (words: string) => void; send: () => void; answers: ((answer: unknown) => void)[]; keys: () => unknown[]; field: HTMLTextAreaElement }> {
   const answers: ((answer: unknown) => void)[] = [];
   opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done, fail) => answers.push((answer) => (answer instanceof Error ? fail(answer) : done(answer)))) : undefined), made);
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
   return {
     ...{ made, answers, field },
     put: (words) => void fireEvent.change(field, { target: { value: words } }),
     send: () => void fireEvent.click(screen.getByRole("button", { name: "Send" })),
-    keys: () => vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]),
+    keys: () => vi.mocked(made.api.request).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]),
   };
 }
 
@@ -333,8 +333,8 @@ test("words that were cut and pasted back while they were on their way are said 
   put("");
   put("Go on");
   answers[0]?.({ joined: true });
-  await settled();
-  expect([field.value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+  await flushPromises();
+  expect([field.value, made.storage.keys("molecule.draft")]).toEqual(["", []]);
   put("Go on");
   send();
   expect([keys().length, new Set(keys()).size]).toEqual([2, 2]);
@@ -344,8 +344,8 @@ test("words that had no answer, cut and pasted back, are sent again as the same 
   const { put, send, answers, keys } = await sayer();
   put("Go on");
   send();
-  answers[0]?.(new NoAnswer("The server did not answer."));
-  await settled();
+  answers[0]?.(new NoResponseError("The server did not answer."));
+  await flushPromises();
   put("");
   put("Go on");
   send();
@@ -356,8 +356,8 @@ test("the same words begun anew after a while are said once more, though the ans
   const { put, send, answers, keys } = await sayer();
   put("Go on");
   send();
-  answers[0]?.(new NoAnswer("The server did not answer."));
-  await settled();
+  answers[0]?.(new NoResponseError("The server did not answer."));
+  await flushPromises();
   put("");
   vi.spyOn(Date, "now").mockReturnValue(Date.now() + 61_000);
   put("Go on");
@@ -367,32 +367,32 @@ test("the same words begun anew after a while are said once more, though the ans
 
 test("what another tab says to the same thread meanwhile keeps no answer from its words, and none of its own from it", async () => {
   const { made, put, send, answers, field } = await sayer();
-  const other = new Bench({ vault: made.vault }).desk.drafts;
+  const other = new TestPage({ vault: made.storage }).session.drafts;
   put("Go on");
   send();
   other.write("thread.t1", "Stop");
   const key = other.keyOf("thread.t1", "auto Stop", "k2");
   answers[0]?.({ joined: true });
-  await settled();
+  await flushPromises();
   expect([field.value, other.read("thread.t1"), other.keyOf("thread.t1", "auto Stop", "k3")]).toEqual(["", "Stop", key]);
   other.taken("thread.t1", key, "Stop");
-  expect(made.vault.keys("molecule.draft")).toEqual([]);
+  expect(made.storage.keys("molecule.draft")).toEqual([]);
 });
 
 test("a fork that is asked for again is the same, and asked for otherwise another one", async () => {
-  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/fork") ? new NoAnswer("lost") : undefined));
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/fork") ? new NoResponseError("lost") : undefined));
   made.show(<ThreadView id="t1" tab="said" />);
-  await settled();
+  await flushPromises();
   fireEvent.click(screen.getByRole("button", { name: "Fork…" }));
   const dialog = within(screen.getByRole("dialog"));
   const fork = async (): Promise<void> => {
     fireEvent.click(dialog.getByRole("button", { name: "Fork" }));
-    await settled();
+    await flushPromises();
   };
   await fork();
   await fork();
   fireEvent.change(dialog.getByLabelText(/^Other base instructions/), { target: { value: "Be quick." } });
   await fork();
-  const keys = vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/fork")).map((call) => (call[2] as Item)["key"]);
+  const keys = vi.mocked(made.api.request).mock.calls.filter(([, path]) => path.endsWith("/fork")).map((call) => (call[2] as Item)["key"]);
   expect([keys.length, keys[0] === keys[1], keys[1] === keys[2]]).toEqual([3, true, false]);
 });

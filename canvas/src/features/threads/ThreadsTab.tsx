@@ -1,20 +1,20 @@
 /** The threads of one agent, newest first: who they are, how they stand, what they cost. */
 
 import { useRef, useState } from "react";
-import { useDesk } from "../../core/app";
-import { wordsOf } from "../../core/api/api";
+import { useSession } from "../../core/app";
+import { errorText } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
-import { plural } from "../../core/text/words";
-import { plainly } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
+import { showInvisible } from "../../core/text/invisible";
 import type { ThreadItem } from "../../core/wire";
 import { newestFirst } from "./fold";
-import { Standing } from "./ThreadStatus";
+import { ThreadStatus } from "./ThreadStatus";
 import css from "./Threads.module.css";
-import { readThreads, useKnown } from "./useThreads";
-import { kindWords, nameOf } from "./words";
+import { readThreads, useThreads } from "./useThreads";
+import { kindText, nameOf } from "./texts";
 
 type Filter = "all" | "open" | "closed";
 const FILTERS: readonly { value: Filter; words: string }[] = [
@@ -46,12 +46,12 @@ function isShown({ idle, closed }: ThreadItem, filter: Filter): boolean {
 }
 
 function List({ workspaceId, filter }: { workspaceId: string; filter: Filter }) {
-  const { api } = useDesk();
+  const { api } = useSession();
   const [end, setEnd] = useState(true);
   const [problem, setProblem] = useState<string | null>(null);
   const paged = useRef(false);
   const state = filter === "all" ? null : filter;
-  const found = useKnown({ workspaceId }, async (book) => {
+  const found = useThreads({ workspaceId }, async (book) => {
     const isEnd = await readThreads(api, workspaceId, book, { state, before: null });
     if (!paged.current) setEnd(isEnd);
   });
@@ -76,9 +76,9 @@ function List({ workspaceId, filter }: { workspaceId: string; filter: Filter }) 
     setProblem(null);
     paged.current = true;
     try {
-      setEnd(await readThreads(api, workspaceId, found.book, { state, before: all.at(-1)?.thread_id ?? null }));
+      setEnd(await readThreads(api, workspaceId, found.store, { state, before: all.at(-1)?.thread_id ?? null }));
     } catch (error) {
-      setProblem(wordsOf(error));
+      setProblem(errorText(error));
     }
   };
   return (
@@ -108,18 +108,18 @@ function Row({ thread }: { thread: ThreadItem }) {
     <li className={css.row}>
       <p className={css.line}>
         <Link className={css.name} to={{ view: "thread", id: thread_id, tab: "said" }}>
-          <bdi>{plainly(nameOf(thread))}</bdi>
+          <bdi>{showInvisible(nameOf(thread))}</bdi>
         </Link>
         <Time at={updated_at} className={css.quiet} />
       </p>
-      <Standing thread={thread} />
+      <ThreadStatus thread={thread} />
       <p className={css.quiet}>
-        {[nickname === "" ? "" : path, role ?? kindWords(kind), model ?? "", plural(tokens_used, "token")]
+        {[nickname === "" ? "" : path, role ?? kindText(kind), model ?? "", plural(tokens_used, "token")]
           .filter((each) => each !== "")
           .map((each, at) => (
             <span key={at}>
               {at > 0 && " · "}
-              <bdi>{plainly(each)}</bdi>
+              <bdi>{showInvisible(each)}</bdi>
             </span>
           ))}
       </p>

@@ -4,22 +4,22 @@
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
-import { plainly } from "../../core/text/invisible";
-import { plural } from "../../core/text/words";
-import { CallLine, Left, Names, ThreadName } from "./Calls";
-import { treeRows, type Known, type Node } from "./fold";
-import { Mark, Standing } from "./ThreadStatus";
+import { showInvisible } from "../../core/text/invisible";
+import { plural } from "../../core/text/strings";
+import { CallLine, TimeLeft, Names, ThreadName } from "./Calls";
+import { treeRows, type ThreadsState, type Node } from "./fold";
+import { StatusGlyph, ThreadStatus } from "./ThreadStatus";
 import css from "./Threads.module.css";
-import { kindWords, mailWords, nameOf, receiptOf } from "./words";
+import { kindText, mailText, nameOf, receiptText } from "./texts";
 
 /** More than these nobody reads in one list. */
-const MOST = 200;
+const MAX_CALLS = 200;
 
-export function TreePanel({ known, id, isRead }: { known: Known; id: string; isRead: boolean }) {
+export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: string; isRead: boolean }) {
   const rows = treeRows(known);
   if (!isRead && rows.length === 0) return <Notice icon="clock" title="Reading the agents…" />;
-  const calls = [...known.calls.values()].sort((one, other) => when(other.beganAt ?? other.endedAt) - when(one.beganAt ?? one.endedAt)).slice(0, MOST);
-  const mail = [...known.mail.values()].sort((one, other) => when(other.sent_at) - when(one.sent_at)).slice(0, MOST);
+  const calls = [...known.calls.values()].sort((one, other) => when(other.beganAt ?? other.endedAt) - when(one.beganAt ?? one.endedAt)).slice(0, MAX_CALLS);
+  const mail = [...known.mail.values()].sort((one, other) => when(other.sent_at) - when(one.sent_at)).slice(0, MAX_CALLS);
   const onKey = (event: React.KeyboardEvent<HTMLUListElement>): void => {
     const links = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-row]")];
     const at = links.indexOf(document.activeElement as HTMLElement);
@@ -55,14 +55,14 @@ export function TreePanel({ known, id, isRead }: { known: Known; id: string; isR
         {mail.length === 0 && <p className={css.quiet}>None yet.</p>}
         <ul className={css.list}>
           {mail.map((each) => {
-            const { words, look } = receiptOf(each);
+            const { words, look } = receiptText(each);
             return (
               <li key={each.mail_id} className={css.line} data-mail={each.state}>
                 <span>
-                  {mailWords(each.mail_type)} from {each.author_thread_id === null ? "outside" : <ThreadName id={each.author_thread_id} known={known} />} to{" "}
+                  {mailText(each.mail_type)} from {each.author_thread_id === null ? "outside" : <ThreadName id={each.author_thread_id} known={known} />} to{" "}
                   <ThreadName id={each.receiver_thread_id} known={known} />
                 </span>
-                <Mark look={look}>{words}</Mark>
+                <StatusGlyph look={look}>{words}</StatusGlyph>
                 <Time at={each.sent_at} className={css.quiet} />
               </li>
             );
@@ -78,26 +78,26 @@ function when(at: string | null): number {
 }
 
 /** Deeper than this the rows go no further to the right. */
-const DEEPEST = 6;
+const MAX_INDENT = 6;
 
-function TreeRow({ node: { thread, level, waits }, known, isHere }: { node: Node; known: Known; isHere: boolean }) {
+function TreeRow({ node: { thread, level, waits }, known, isHere }: { node: Node; known: ThreadsState; isHere: boolean }) {
   const { thread_id, role, kind, tokens_used } = thread;
   return (
-    <li className={css.treeRow} data-level={Math.min(level, DEEPEST)} data-thread={thread.path}>
+    <li className={css.treeRow} data-level={Math.min(level, MAX_INDENT)} data-thread={thread.path}>
       <p className={css.line}>
         <Link className={css.name} data-row to={{ view: "thread", id: thread_id, tab: "tree" }} aria-current={isHere ? "true" : undefined}>
           <span className="visually-hidden">Level {level}: </span>
-          <bdi>{plainly(nameOf(thread))}</bdi>
+          <bdi>{showInvisible(nameOf(thread))}</bdi>
         </Link>
         <span className={css.quiet}>
-          <bdi>{plainly(role ?? kindWords(kind))}</bdi> · {plural(tokens_used, "token")}
+          <bdi>{showInvisible(role ?? kindText(kind))}</bdi> · {plural(tokens_used, "token")}
         </span>
       </p>
-      <Standing thread={thread} />
+      <ThreadStatus thread={thread} />
       {waits.map(({ key, call }) => (
         <p key={key} className={css.waits} data-wait>
           Waits for {call.mode === "all" ? "all of" : call.receiver_thread_ids.length > 1 ? "any of" : ""} <Names ids={call.receiver_thread_ids} known={known} />{" "}
-          {call.deadline !== null && <Left micros={call.deadline} />}
+          {call.deadline !== null && <TimeLeft micros={call.deadline} />}
         </p>
       ))}
     </li>

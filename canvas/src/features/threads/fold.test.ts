@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CollabCallEntry, EntryItem, EventFrame, MailItem, ThreadItem } from "../../core/wire";
-import { heard, isWhole, lastOf, newestFirst, NOTHING, treeRows, withCollab, withLines, withThreads, type Known } from "./fold";
+import { withEvents, isComplete, lastOf, newestFirst, EMPTY_THREADS, treeRows, withCollab, withLines, withThreads, type ThreadsState } from "./fold";
 
 const SCOPE = { rootId: "root" };
 const at = (second: number): string => `2026-03-01T10:00:${String(second).padStart(2, "0")}.000Z`;
@@ -35,24 +35,24 @@ function call(call_id: string, status: CollabCallEntry["status"], more: Partial<
   } as CollabCallEntry;
 }
 
-const base = withThreads(NOTHING, [item("root")]);
+const base = withThreads(EMPTY_THREADS, [item("root")]);
 const lineOf = (ordinal: number): EntryItem => ({ ordinal, item_id: `root.${ordinal}`, turn_id: null, at: at(1), type: "usage", entry: { type: "usage", record_key: `${ordinal}`, input: 1, output: 1 } });
 
 test("a tree grows by what is heard: a child appears under its parent, and a wait goes on until it ends", () => {
   const child = item("a", { parent_thread_id: "root", path: "root/a", created_at: at(1) });
-  let known = heard(base, [frame("THREAD_STARTED", child), news("root", 3, call("c", "inProgress", { deadline: 5 }))], SCOPE);
+  let known = withEvents(base, [frame("THREAD_STARTED", child), news("root", 3, call("c", "inProgress", { deadline: 5 }))], SCOPE);
   expect(treeRows(known).map(({ thread, level, waits }) => [thread.thread_id, level, waits.length])).toEqual([["root", 1, 1], ["a", 2, 0]]);
-  known = heard(known, [news("root", 4, call("c", "completed", { timed_out: true }))], SCOPE);
+  known = withEvents(known, [news("root", 4, call("c", "completed", { timed_out: true }))], SCOPE);
   expect(treeRows(known)[0]?.waits).toEqual([]);
   expect([...known.calls.values()]).toMatchObject([{ beganAt: at(3), endedAt: at(4), call: { timed_out: true } }]);
   // The end was heard first, or the begin is read once more: it stays ended.
-  expect([...heard(known, [news("root", 3, call("c", "inProgress"))], SCOPE).calls.values()][0]?.call.status).toBe("completed");
+  expect([...withEvents(known, [news("root", 3, call("c", "inProgress"))], SCOPE).calls.values()][0]?.call.status).toBe("completed");
   expect(known.gaps).toBe(0);
 });
 
 test("lines make of a thread what the server makes of it", () => {
   const turn = { turn_id: "t" };
-  const known = heard(
+  const known = withEvents(
     base,
     [
       news("root", 3, { type: "turn_accepted", ...turn, input: [] }, turn),
@@ -63,32 +63,32 @@ test("lines make of a thread what the server makes of it", () => {
     SCOPE,
   );
   expect(known.threads.get("root")).toMatchObject({ turn_id: "t", queued: [], turns: 1, tokens_used: 7, idle: false, status: { type: "running" }, active_flags: ["waiting_on_agents"] });
-  const ended = heard(known, [news("root", 6, { type: "turn_ended", ...turn, status: "completed" }, turn), news("root", 7, { type: "closed" })], SCOPE);
+  const ended = withEvents(known, [news("root", 6, { type: "turn_ended", ...turn, status: "completed" }, turn), news("root", 7, { type: "closed" })], SCOPE);
   expect(ended.threads.get("root")).toMatchObject({ turn_id: null, idle: false, closed: true });
   // What was read meanwhile holds these lines already.
   const read = withThreads(known, [item("root", { revision: 9, last_ordinal: 7, tokens_used: 7 })]);
-  expect(heard(read, [news("root", 5, { type: "usage", input: 5, output: 2 })], SCOPE).threads.get("root")?.tokens_used).toBe(7);
+  expect(withEvents(read, [news("root", 5, { type: "usage", input: 5, output: 2 })], SCOPE).threads.get("root")?.tokens_used).toBe(7);
 });
 
 test("what only the server can complete is counted, and what is of other trees changes nothing", () => {
-  expect(heard(base, [frame("THREAD_STARTED", item("x", { root_id: "other" }))], SCOPE)).toBe(base);
-  expect(heard(base, [frame("THREAD_STATUS_CHANGED", { thread_id: "unknown", status: { type: "running" }, revision: 4 })], SCOPE).gaps).toBe(1);
-  expect(heard(base, [news("root", 9, { type: "agent_message" })], SCOPE).gaps).toBe(1);
-  expect(heard(base, [news("root", 3, { type: "collab" }, { entry: null })], SCOPE).gaps).toBe(1);
-  for (const odd of [{}, { thread_id: 4 }, { thread_id: "root", ordinal: "3" }]) expect(heard(base, [frame("THREAD_ITEM", odd), frame("THREAD_MAIL", odd)], SCOPE)).toBe(base);
+  expect(withEvents(base, [frame("THREAD_STARTED", item("x", { root_id: "other" }))], SCOPE)).toBe(base);
+  expect(withEvents(base, [frame("THREAD_STATUS_CHANGED", { thread_id: "unknown", status: { type: "running" }, revision: 4 })], SCOPE).gaps).toBe(1);
+  expect(withEvents(base, [news("root", 9, { type: "agent_message" })], SCOPE).gaps).toBe(1);
+  expect(withEvents(base, [news("root", 3, { type: "collab" }, { entry: null })], SCOPE).gaps).toBe(1);
+  for (const odd of [{}, { thread_id: 4 }, { thread_id: "root", ordinal: "3" }]) expect(withEvents(base, [frame("THREAD_ITEM", odd), frame("THREAD_MAIL", odd)], SCOPE)).toBe(base);
   // A list is read in pages, and is about one workspace.
   const own = { workspaceId: "w" };
-  expect(heard(NOTHING, [frame("THREAD_STATUS_CHANGED", { thread_id: "old", status: { type: "running" }, revision: 4 }), news("old", 3, { type: "usage" })], own)).toMatchObject({ threads: new Map() });
-  const two = heard(NOTHING, [frame("THREAD_STARTED", item("one")), frame("THREAD_STARTED", item("two", { created_at: at(4) })), frame("THREAD_STARTED", item("three"), 1, "v")], own);
+  expect(withEvents(EMPTY_THREADS, [frame("THREAD_STATUS_CHANGED", { thread_id: "old", status: { type: "running" }, revision: 4 }), news("old", 3, { type: "usage" })], own)).toMatchObject({ threads: new Map() });
+  const two = withEvents(EMPTY_THREADS, [frame("THREAD_STARTED", item("one")), frame("THREAD_STARTED", item("two", { created_at: at(4) })), frame("THREAD_STARTED", item("three"), 1, "v")], own);
   expect(newestFirst(two.threads.values()).map(({ thread_id }) => thread_id)).toEqual(["two", "one"]);
 });
 
 test("receipts of letters go one way", () => {
   const mail = (state: MailItem["state"]): EventFrame => frame("THREAD_MAIL", { mail_id: "m", mail_type: "MESSAGE", author_thread_id: "a", receiver_thread_id: "root", state });
   for (const order of [["accepted", "delivered", "answered"], ["answered", "delivered", "accepted"], ["delivered", "answered", "failed"]] as const) {
-    expect(heard(base, order.map(mail), SCOPE).mail.get("m")?.state).toBe("answered");
+    expect(withEvents(base, order.map(mail), SCOPE).mail.get("m")?.state).toBe("answered");
   }
-  expect(heard(base, [mail("accepted"), mail("failed"), mail("answered")], SCOPE).mail.get("m")?.state).toBe("failed");
+  expect(withEvents(base, [mail("accepted"), mail("failed"), mail("answered")], SCOPE).mail.get("m")?.state).toBe("failed");
   expect(withCollab(base, { calls: [], mail: [{ mail_id: "m", mail_type: "MESSAGE", author_thread_id: null, receiver_thread_id: "root", state: "delivered", sent_at: at(0) }] }).mail.size).toBe(1);
 });
 
@@ -99,16 +99,16 @@ test("whatever of the stream is lost, said twice or read meanwhile: reading what
   const step = fc.oneof(fc.record({ hear: fc.nat(all.length - 1) }), fc.record({ read: fc.nat(last), upto: fc.nat(last) }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), fc.nat(last), (steps, start) => {
-      let known: Known = withLines(base, "root", { after: start, lines: log.filter(({ ordinal }) => ordinal > start && ordinal <= start + 2) });
+      let known: ThreadsState = withLines(base, "root", { after: start, lines: log.filter(({ ordinal }) => ordinal > start && ordinal <= start + 2) });
       for (const each of steps) {
-        if ("hear" in each) known = heard(known, all.slice(each.hear, each.hear + 1), SCOPE);
+        if ("hear" in each) known = withEvents(known, all.slice(each.hear, each.hear + 1), SCOPE);
         else known = withLines(known, "root", { after: each.read, lines: log.filter(({ ordinal }) => ordinal > each.read && ordinal <= each.upto) });
         const now = known.logs.get("root")!;
         expect(now.lines.map(({ ordinal }) => ordinal)).toEqual(now.lines.map((_, place) => now.from + place + 1));
       }
       const before = known.logs.get("root")!;
       known = withLines(known, "root", { after: lastOf(before), lines: log.filter(({ ordinal }) => ordinal > lastOf(before)) });
-      expect(isWhole(known.logs.get("root")!)).toBe(true);
+      expect(isComplete(known.logs.get("root")!)).toBe(true);
       expect(lastOf(known.logs.get("root")!)).toBe(Math.max(last, lastOf(before)));
     }),
   );

@@ -19,10 +19,10 @@ export interface Log {
   /** Ordinals up to this one are not in it. */
   from: number;
   /** The last line that was told of; lines up to it are still to be read if it is behind the last one here. */
-  heard: number;
+  lastSeen: number;
 }
 
-export interface Known {
+export interface ThreadsState {
   threads: ReadonlyMap<string, ThreadItem>;
   calls: ReadonlyMap<string, Call>;
   mail: ReadonlyMap<string, MailItem>;
@@ -35,35 +35,35 @@ export interface Known {
 /** What a view is about: a tree, or the threads of a workspace. */
 export type Scope = { rootId: string } | { workspaceId: string };
 
-export const NOTHING: Known = { threads: new Map(), calls: new Map(), mail: new Map(), logs: new Map(), gaps: 0 };
+export const EMPTY_THREADS: ThreadsState = { threads: new Map(), calls: new Map(), mail: new Map(), logs: new Map(), gaps: 0 };
 const STATES: readonly string[] = ["accepted", "delivered", "answered", "failed"];
 const SETTLED = 2;
 
-export function heard(known: Known, frames: readonly EventFrame[], scope: Scope): Known {
+export function withEvents(known: ThreadsState, frames: readonly EventFrame[], scope: Scope): ThreadsState {
   return frames.reduce((before, frame) => one(before, frame, scope), known);
 }
 
-export function withThreads(known: Known, items: readonly ThreadItem[]): Known {
+export function withThreads(known: ThreadsState, items: readonly ThreadItem[]): ThreadsState {
   const threads = new Map(known.threads);
   for (const item of items) if ((threads.get(item.thread_id)?.revision ?? -1) <= item.revision) threads.set(item.thread_id, item);
   return { ...known, threads };
 }
 
-export function withCollab(known: Known, page: CollabPage): Known {
+export function withCollab(known: ThreadsState, page: CollabPage): ThreadsState {
   const [calls, mail] = [new Map(known.calls), new Map(known.mail)];
-  for (const line of page.calls) called(calls, line.entry, line.at);
+  for (const line of page.calls) withCall(calls, line.entry, line.at);
   for (const each of page.mail) mail.set(each.mail_id, later(mail.get(each.mail_id), each));
   return { ...known, calls, mail };
 }
 
 /** Lines that were read behind `after`. What does not touch what is there takes its place. */
-export function withLines(known: Known, threadId: string, read: { after: number; lines: readonly EntryItem[] }): Known {
+export function withLines(known: ThreadsState, threadId: string, read: { after: number; lines: readonly EntryItem[] }): ThreadsState {
   const log = known.logs.get(threadId);
   const end = log === undefined ? read.after : lastOf(log);
   const touches = log !== undefined && read.after <= end && read.after + read.lines.length >= log.from;
   const lines = touches ? [...read.lines.filter(({ ordinal }) => ordinal <= log.from), ...log.lines, ...read.lines.filter(({ ordinal }) => ordinal > end)] : read.lines;
   const from = touches ? Math.min(log.from, read.after) : read.after;
-  const next: Log = { lines, from, heard: Math.max(log?.heard ?? 0, lines.at(-1)?.ordinal ?? from) };
+  const next: Log = { lines, from, lastSeen: Math.max(log?.lastSeen ?? 0, lines.at(-1)?.ordinal ?? from) };
   return { ...known, logs: new Map(known.logs).set(threadId, next) };
 }
 
@@ -71,54 +71,54 @@ export function lastOf({ lines, from }: Log): number {
   return lines.at(-1)?.ordinal ?? from;
 }
 
-export function isWhole(log: Log): boolean {
-  return log.heard <= lastOf(log);
+export function isComplete(log: Log): boolean {
+  return log.lastSeen <= lastOf(log);
 }
 
-function one(known: Known, frame: EventFrame, scope: Scope): Known {
+function one(known: ThreadsState, frame: EventFrame, scope: Scope): ThreadsState {
   const { event, payload, timestamp } = frame;
   const id = text(payload, "thread_id");
   if ("rootId" in scope ? text(payload, "root_id") !== scope.rootId : frame.workspace_id !== scope.workspaceId) return known;
-  if (event === "THREAD_STARTED") return id === null ? known : started(known, payload as unknown as ThreadItem);
-  if (event === "THREAD_MAIL") return posted(known, payload, timestamp);
+  if (event === "THREAD_STARTED") return id === null ? known : withThread(known, payload as unknown as ThreadItem);
+  if (event === "THREAD_MAIL") return withMail(known, payload, timestamp);
   if (id === null) return known;
-  if (event === "THREAD_STATUS_CHANGED") return stands(known, id, payload, timestamp);
+  if (event === "THREAD_STATUS_CHANGED") return statusOf(known, id, payload, timestamp);
   return event === "THREAD_ITEM" ? line(known, id, payload, frame, scope) : known;
 }
 
-function started(known: Known, item: ThreadItem): Known {
+function withThread(known: ThreadsState, item: ThreadItem): ThreadsState {
   return known.threads.has(item.thread_id) ? known : { ...known, threads: new Map(known.threads).set(item.thread_id, item) };
 }
 
-function stands(known: Known, id: string, payload: unknown, timestamp: string): Known {
+function statusOf(known: ThreadsState, id: string, payload: unknown, timestamp: string): ThreadsState {
   const thread = known.threads.get(id);
   const [revision, type] = [number(payload, "revision"), text(payload, "status", "type")];
-  if (thread === undefined || revision === null || type === null) return thread === undefined ? missed(known) : known;
+  if (thread === undefined || revision === null || type === null) return thread === undefined ? withGap(known) : known;
   if (revision < thread.revision) return known;
   const status = { type, message: text(payload, "status", "message") } as ThreadItem["status"];
   const active_flags = list(payload, "active_flags").filter((each) => typeof each === "string") as ThreadItem["active_flags"];
   return put(known, { ...thread, status, active_flags, revision, updated_at: newer(thread.updated_at, timestamp) });
 }
 
-function line(known: Known, id: string, payload: unknown, frame: EventFrame, scope: Scope): Known {
+function line(known: ThreadsState, id: string, payload: unknown, frame: EventFrame, scope: Scope): ThreadsState {
   const [ordinal, type, entry] = [number(payload, "ordinal"), text(payload, "type"), members(at(payload, "entry"))];
   if (ordinal === null || type === null) return known;
   const item: EntryItem = { ordinal, type, entry, item_id: `${id}.${ordinal}`, turn_id: text(payload, "turn_id"), at: frame.timestamp };
-  let next = logged(known, id, item);
+  let next = withLogEntry(known, id, item);
   const thread = known.threads.get(id);
   // A list is read in pages: what is in none of them is not missed.
-  if (thread === undefined) return "rootId" in scope ? missed(next) : next;
-  if (type === "collab") next = entry === null ? missed(next) : { ...next, calls: called(new Map(next.calls), entry, frame.timestamp) };
+  if (thread === undefined) return "rootId" in scope ? withGap(next) : next;
+  if (type === "collab") next = entry === null ? withGap(next) : { ...next, calls: withCall(new Map(next.calls), entry, frame.timestamp) };
   if (ordinal <= thread.last_ordinal) return next;
-  if (ordinal > thread.last_ordinal + 1 || (entry === null && COUNTS.has(type))) next = missed(next);
-  return put(next, { ...advanced(thread, item), last_ordinal: ordinal, updated_at: newer(thread.updated_at, frame.timestamp) });
+  if (ordinal > thread.last_ordinal + 1 || (entry === null && COUNTS.has(type))) next = withGap(next);
+  return put(next, { ...withEntry(thread, item), last_ordinal: ordinal, updated_at: newer(thread.updated_at, frame.timestamp) });
 }
 
-function logged(known: Known, id: string, item: EntryItem): Known {
+function withLogEntry(known: ThreadsState, id: string, item: EntryItem): ThreadsState {
   const log = known.logs.get(id);
   if (log === undefined || item.ordinal <= lastOf(log)) return known;
   const follows = item.ordinal === lastOf(log) + 1 && item.entry !== null;
-  const next = { ...log, lines: follows ? [...log.lines, item] : log.lines, heard: Math.max(log.heard, item.ordinal) };
+  const next = { ...log, lines: follows ? [...log.lines, item] : log.lines, heard: Math.max(log.lastSeen, item.ordinal) };
   return { ...known, logs: new Map(known.logs).set(id, next), gaps: follows ? known.gaps : known.gaps + 1 };
 }
 
@@ -126,15 +126,15 @@ function logged(known: Known, id: string, item: EntryItem): Known {
 const COUNTS: ReadonlySet<string> = new Set(["turn_accepted", "turn_started", "turn_ended", "usage", "settings", "closed", "resumed", "base"]);
 
 /** What one line makes of a thread, as the server folds it. */
-function advanced(thread: ThreadItem, { type, entry, turn_id }: EntryItem): ThreadItem {
+function withEntry(thread: ThreadItem, { type, entry, turn_id }: EntryItem): ThreadItem {
   switch (type) {
     case "turn_accepted":
-      return busy({ ...thread, queued: [...thread.queued, (entry as TurnAcceptedEntry | null)?.turn_id ?? turn_id ?? ""] });
+      return withStatus({ ...thread, queued: [...thread.queued, (entry as TurnAcceptedEntry | null)?.turn_id ?? turn_id ?? ""] });
     case "turn_started":
       if (turn_id === null || thread.turn_id === turn_id) return thread;
-      return busy({ ...thread, turn_id, turns: thread.turns + 1, queued: without(thread.queued, turn_id) });
+      return withStatus({ ...thread, turn_id, turns: thread.turns + 1, queued: without(thread.queued, turn_id) });
     case "turn_ended":
-      return busy({ ...thread, turn_id: thread.turn_id === turn_id ? null : thread.turn_id, queued: without(thread.queued, turn_id) });
+      return withStatus({ ...thread, turn_id: thread.turn_id === turn_id ? null : thread.turn_id, queued: without(thread.queued, turn_id) });
     case "usage":
       return { ...thread, tokens_used: thread.tokens_used + ((entry as UsageEntry | null)?.input ?? 0) + ((entry as UsageEntry | null)?.output ?? 0) };
     case "base":
@@ -142,15 +142,15 @@ function advanced(thread: ThreadItem, { type, entry, turn_id }: EntryItem): Thre
     case "settings":
       return { ...thread, ...pick(entry, ["model", "effort", "tools", "permissions"]) };
     case "closed":
-      return busy({ ...thread, closed: true });
+      return withStatus({ ...thread, closed: true });
     case "resumed":
-      return busy({ ...thread, closed: false });
+      return withStatus({ ...thread, closed: false });
     default:
       return thread;
   }
 }
 
-function busy(thread: ThreadItem): ThreadItem {
+function withStatus(thread: ThreadItem): ThreadItem {
   return { ...thread, idle: thread.turn_id === null && thread.queued.length === 0 && !thread.closed };
 }
 
@@ -164,7 +164,7 @@ function without(ids: readonly string[], gone: string | null): string[] {
 }
 
 /** A call that has ended stays so. */
-function called(calls: Map<string, Call>, entry: unknown, when: string): Map<string, Call> {
+function withCall(calls: Map<string, Call>, entry: unknown, when: string): Map<string, Call> {
   const call = entry as CollabCallEntry;
   const key = `${call.sender_thread_id} ${call.call_id}`;
   const known = calls.get(key);
@@ -178,7 +178,7 @@ function called(calls: Map<string, Call>, entry: unknown, when: string): Map<str
   return calls;
 }
 
-function posted(known: Known, payload: unknown, timestamp: string): Known {
+function withMail(known: ThreadsState, payload: unknown, timestamp: string): ThreadsState {
   const [mail_id, receiver_thread_id, state] = [text(payload, "mail_id"), text(payload, "receiver_thread_id"), text(payload, "state")];
   if (mail_id === null || receiver_thread_id === null || state === null) return known;
   const told = { mail_id, receiver_thread_id, state, mail_type: text(payload, "mail_type") ?? "MESSAGE", author_thread_id: text(payload, "author_thread_id"), sent_at: timestamp } as MailItem;
@@ -193,11 +193,11 @@ function later(before: MailItem | undefined, told: MailItem): MailItem {
   return { ...before, sent_at, state: goesOn ? told.state : before.state };
 }
 
-function put(known: Known, thread: ThreadItem): Known {
+function put(known: ThreadsState, thread: ThreadItem): ThreadsState {
   return { ...known, threads: new Map(known.threads).set(thread.thread_id, thread) };
 }
 
-function missed(known: Known): Known {
+function withGap(known: ThreadsState): ThreadsState {
   return { ...known, gaps: known.gaps + 1 };
 }
 
@@ -215,9 +215,9 @@ export interface Node {
 }
 
 /** A tree from its root down, those of one parent in the order of their birth. What lost its parent stands at the top. */
-export function treeRows({ threads, calls }: Known): Node[] {
+export function treeRows({ threads, calls }: ThreadsState): Node[] {
   const below = new Map<string, ThreadItem[]>();
-  for (const thread of [...threads.values()].sort(byBirth)) {
+  for (const thread of [...threads.values()].sort(byCreation)) {
     const parent = thread.parent_thread_id !== null && threads.has(thread.parent_thread_id) ? thread.parent_thread_id : "";
     below.set(parent, [...(below.get(parent) ?? []), thread]);
   }
@@ -237,10 +237,10 @@ export function isWaiting({ tool, status }: CollabCallEntry): boolean {
 }
 
 export function newestFirst(threads: Iterable<ThreadItem>): ThreadItem[] {
-  return [...threads].sort(byBirth).reverse();
+  return [...threads].sort(byCreation).reverse();
 }
 
-function byBirth(one: ThreadItem, other: ThreadItem): number {
+function byCreation(one: ThreadItem, other: ThreadItem): number {
   if (one.created_at !== other.created_at) return one.created_at < other.created_at ? -1 : 1;
   return one.thread_id < other.thread_id ? -1 : 1;
 }

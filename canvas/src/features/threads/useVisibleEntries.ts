@@ -10,7 +10,7 @@ const SHOWN = 300;
 /** Whoever is so near to the end follows it. */
 const NEAR_PX = 80;
 
-interface Shown {
+interface VisibleEntries {
   /** For what is first in the panel that scrolls. */
   inside: RefObject<HTMLElement | null>;
   lines: readonly EntryItem[];
@@ -18,7 +18,7 @@ interface Shown {
   more: () => void;
 }
 
-export function useShown(log: Log | undefined): Shown {
+export function useVisibleEntries(log: Log | undefined): VisibleEntries {
   const [count, setCount] = useState(SHOWN);
   /** From where on lines are shown to whoever reads back: none goes away at the top because one comes at the end. */
   const [held, setHeld] = useState<number | null>(null);

@@ -5,14 +5,14 @@ import { duration } from "../../core/text/time";
 import type { Obligation } from "../../core/state/obligations";
 import type { Tick } from "./conversationItems";
 
-export interface TickWords {
+export interface DeliveryText {
   icon: IconName;
   words: string;
   /** Somebody should look at it. */
   bad: boolean;
 }
 
-const WAY: Readonly<Record<Tick, TickWords>> = {
+const WAY: Readonly<Record<Tick, DeliveryText>> = {
   sending: { icon: "clock", words: "Sending", bad: false },
   stored: { icon: "check", words: "Stored", bad: false },
   handed_over: { icon: "checks", words: "Delivered", bad: false },
@@ -22,7 +22,7 @@ const WAY: Readonly<Record<Tick, TickWords>> = {
 };
 
 /** `waits`: why a message is only stored. */
-export function tickWords(tick: Tick, obligation: Obligation | null, waits: string | null, now: number): TickWords {
+export function deliveryText(tick: Tick, obligation: Obligation | null, waits: string | null, now: number): DeliveryText {
   const way = WAY[tick];
   if (way.bad || tick === "sending" || obligation === null) {
     return tick === "stored" && waits !== null ? { ...way, words: `Stored, queued: ${waits}` } : way;
@@ -37,11 +37,11 @@ export function tickWords(tick: Tick, obligation: Obligation | null, waits: stri
     case "overdue":
       return { icon: "warning", words: "No answer", bad: true };
     case "open":
-      return { ...way, words: `${way.words}${dueWords(obligation.dueAt, now)}` };
+      return { ...way, words: `${way.words}${dueText(obligation.dueAt, now)}` };
   }
 }
 
-function dueWords(dueAt: string | null, now: number): string {
+function dueText(dueAt: string | null, now: number): string {
   if (dueAt === null) return "";
   const due = Date.parse(dueAt);
   if (Number.isNaN(due)) return "";
@@ -50,7 +50,7 @@ function dueWords(dueAt: string | null, now: number): string {
 }
 
 /** What a message was told with, in words; null if that is not known. */
-export function toldWords({ template, form, tokens }: Obligation): string | null {
+export function instructionsText({ template, form, tokens }: Obligation): string | null {
   if (template === null) return null;
   const many = tokens === null ? "" : `, ${tokens.toLocaleString("en-GB")} tokens`;
   return `${template}${form === null ? "" : `, ${form} form`}${many}`;

@@ -19,7 +19,7 @@ function marks(name: string): number {
 }
 
 test("the map is ready once, behind the frame that paints it first", async () => {
-  const { noteReady, READY } = await import("./ready");
+  const { noteReady, READY } = await import("./performanceMark");
   noteReady();
   noteReady();
   expect(frames).toHaveLength(1);

@@ -1,18 +1,18 @@
 /** How the versions of a template do: messages told with each, what became of them, what they cost. */
 
-import { plural } from "../../core/text/words";
-import type { Calls } from "./calls";
-import { rateWords, type Figures, type Trial } from "./figures";
+import { plural } from "../../core/text/strings";
+import type { InstructionsApi } from "./api";
+import { rateText, type TemplateMetrics, type Trial } from "./metrics";
 import css from "./Instructions.module.css";
-import { useAsked } from "../../core/api/useRequest";
+import { useRequest } from "../../core/api/useRequest";
 
-export function FiguresTable({ calls, templateId, turn }: { calls: Calls; templateId: string; turn: string }) {
-  const { value, problem } = useAsked(() => calls.figures(templateId), turn);
+export function MetricsTable({ calls, templateId, turn }: { calls: InstructionsApi; templateId: string; turn: string }) {
+  const { value, problem } = useRequest(() => calls.figures(templateId), turn);
   if (value === null) return problem === null ? <p className={css.hint}>Reading the figures…</p> : <p role="alert">{problem}</p>;
   if (value.versions.length === 0) return <p className={css.hint}>No message has been told with it yet.</p>;
   return (
     <>
-      {value.trial !== null && <TrialWords trial={value.trial} />}
+      {value.trial !== null && <TrialText trial={value.trial} />}
       <div className={css.table} tabIndex={0} role="region" aria-label={`Figures of ${templateId}`}>
         <Table figures={value} />
       </div>
@@ -21,7 +21,7 @@ export function FiguresTable({ calls, templateId, turn }: { calls: Calls; templa
   );
 }
 
-function Table({ figures }: { figures: Figures }) {
+function Table({ figures }: { figures: TemplateMetrics }) {
   return (
     <table>
       <thead>
@@ -40,7 +40,7 @@ function Table({ figures }: { figures: Figures }) {
             {[each.deliveries, each.answered, each.declined, each.outside, each.overdue, each.open].map((count, at) => (
               <td key={at}>{count.toLocaleString("en-GB")}</td>
             ))}
-            <td>{rateWords(each.rate)}</td>
+            <td>{rateText(each.rate)}</td>
             <td>{each.deliveries === 0 ? "–" : plural(Math.round(each.tokens / each.deliveries), "token")}</td>
           </tr>
         ))}
@@ -49,14 +49,14 @@ function Table({ figures }: { figures: Figures }) {
   );
 }
 
-function TrialWords({ trial: { percent, base, canary, chance, needs } }: { trial: Trial }) {
+function TrialText({ trial: { percent, base, canary, chance, needs } }: { trial: Trial }) {
   return (
     <p>
-      Version {canary.version} is tried on {percent} % of the messages: {rateWords(canary.rate)} of {plural(canary.good + canary.missed, "outcome")} were answered, against{" "}
-      {rateWords(base.rate)} of {plural(base.good + base.missed, "outcome")} with version {base.version}.{" "}
+      Version {canary.version} is tried on {percent} % of the messages: {rateText(canary.rate)} of {plural(canary.good + canary.missed, "outcome")} were answered, against{" "}
+      {rateText(base.rate)} of {plural(base.good + base.missed, "outcome")} with version {base.version}.{" "}
       {needs === null || chance === null
         ? "It is too early to judge it."
-        : `A version that is as good would look so bad with a chance of ${rateWords(chance)}; at ${rateWords(needs)} the trial is ended by itself.`}
+        : `A version that is as good would look so bad with a chance of ${rateText(chance)}; at ${rateText(needs)} the trial is ended by itself.`}
     </p>
   );
 }

@@ -1,21 +1,21 @@
 /** Approvals in words for people. Pure. */
 
-import type { Held } from "../../core/session/undoableDecisions";
-import { isAsked, waitsForPerson, type Approval, type Hop, type Party, type Verdict } from "../../core/state/approvals";
+import type { PendingDecision } from "../../core/session/undoableDecisions";
+import { isPending, waitsForPerson, type Approval, type PathStep, type Party, type Verdict } from "../../core/state/approvals";
 import type { Members } from "../../core/state/json";
-import { plainly } from "../../core/text/invisible";
-import { sentence } from "../../core/text/words";
+import { showInvisible } from "../../core/text/invisible";
+import { sentence } from "../../core/text/strings";
 
 export type ApprovalState = "waiting" | "held" | "asked" | "approved" | "denied" | "expired" | "withdrawn";
 
 /** How it stands, as one glyph; who has it is told beside it. */
 export function stateOf(approval: Approval): ApprovalState {
-  if (!isAsked(approval)) return approval.status as ApprovalState;
+  if (!isPending(approval)) return approval.status as ApprovalState;
   if (approval.status === "info_requested") return "asked";
   return waitsForPerson(approval) ? "waiting" : "held";
 }
 
-export const STATE_WORDS: Readonly<Record<ApprovalState, string>> = {
+export const STATE_TEXTS: Readonly<Record<ApprovalState, string>> = {
   waiting: "Waiting for you",
   held: "Asked",
   asked: "Question asked",
@@ -34,12 +34,12 @@ const SOURCES: Readonly<Record<string, string>> = {
   thread: "one of its threads asks",
 };
 
-export function sourceWords({ source, tool }: Pick<Approval, "source" | "tool">): string {
+export function sourceText({ source, tool }: Pick<Approval, "source" | "tool">): string {
   const words = sentence(SOURCES[source] ?? source);
   return tool === null ? words : `${words}: ${tool}`;
 }
 
-export function partyWords({ kind, name }: Party): string {
+export function partyText({ kind, name }: Party): string {
   if (name !== "") return name;
   if (kind === "person") return "a person";
   if (kind === "clock") return "the clock";
@@ -48,15 +48,15 @@ export function partyWords({ kind, name }: Party): string {
   return kind === "none" ? "nobody" : "an agent";
 }
 
-export const DONE: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
+export const STATUS_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
 
 /** Who has to act now. */
-export function holderWords(approval: Approval): string {
+export function holderText(approval: Approval): string {
   const { holder, forPerson, status } = approval;
-  if (!isAsked(approval)) return "nobody: it has ended";
+  if (!isPending(approval)) return "nobody: it has ended";
   if (status === "info_requested") return `${approval.requesterName}, to answer a question`;
   if (holder.kind !== "workspace") return "a person";
-  return forPerson ? `${partyWords(holder)}, and at the same time a person` : partyWords(holder);
+  return forPerson ? `${partyText(holder)}, and at the same time a person` : partyText(holder);
 }
 
 /** What somebody did. */
@@ -79,18 +79,18 @@ export interface Step {
   did: string;
 }
 
-export function stepWords({ what, by, holder }: Hop): Step {
-  if (what === "asked") return { who: sentence(partyWords(holder ?? by)), did: "was asked" };
+export function stepText({ what, by, holder }: PathStep): Step {
+  if (what === "asked") return { who: sentence(partyText(holder ?? by)), did: "was asked" };
   if (what === "expired") return { who: "Nobody", did: "decided in time" };
-  if (what === "escalated" && by.kind === "clock") return { who: partyWords(holder ?? by), did: "did not decide in time" };
-  if (what === "escalated" && by.kind === "server") return { who: partyWords(holder ?? by), did: "was passed over" };
-  return { who: partyWords(by), did: STEPS[what] ?? what };
+  if (what === "escalated" && by.kind === "clock") return { who: partyText(holder ?? by), did: "did not decide in time" };
+  if (what === "escalated" && by.kind === "server") return { who: partyText(holder ?? by), did: "was passed over" };
+  return { who: partyText(by), did: STEPS[what] ?? what };
 }
 
 /** What becomes of it, one sentence for each way. */
-export function outcomes(approval: Approval): { when: string; then: string }[] {
+export function outcomeTexts(approval: Approval): { when: string; then: string }[] {
   const { requesterName: name, holder, status } = approval;
-  const way = status === "info_requested" ? `${name} has to answer first; it may still be decided` : levelWords(approval, holder);
+  const way = status === "info_requested" ? `${name} has to answer first; it may still be decided` : levelText(approval, holder);
   return [
     { when: "Approve", then: `${name} is told, and may do exactly this, once.` },
     { when: "Deny", then: `${name} is told with your reason, and does not do it.` },
@@ -98,18 +98,18 @@ export function outcomes(approval: Approval): { when: string; then: string }[] {
   ];
 }
 
-function levelWords({ forPerson, levelDeadline }: Approval, holder: Party): string {
+function levelText({ forPerson, levelDeadline }: Approval, holder: Party): string {
   if (levelDeadline === null || holder.kind !== "workspace") return "It stays with a person";
-  return forPerson ? `${partyWords(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyWords(holder)}`;
+  return forPerson ? `${partyText(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyText(holder)}`;
 }
 
 /** Details as people read them: a line for each member, in their order; the first `most` of them. */
 export function detailLines(details: Members, most = Number.POSITIVE_INFINITY): string[] {
-  return Object.entries(details).slice(0, most).map(([name, value]) => plainly(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
+  return Object.entries(details).slice(0, most).map(([name, value]) => showInvisible(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
 }
 
 export function prettyDetails(details: Members): string {
-  return plainly(JSON.stringify(details, null, 2));
+  return showInvisible(JSON.stringify(details, null, 2));
 }
 
 /** Whether it holds a number that a browser does not read to its last digit: what is shown is not what is asked then. */
@@ -128,16 +128,16 @@ export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "
 }
 
 /** What speaks for a careful look, in one line; empty if nothing does. */
-export function riskWords({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
-  const words = risk.filter((each) => each !== "cost").map(plainly);
+export function riskText({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
+  const words = risk.filter((each) => each !== "cost").map(showInvisible);
   return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
 }
 
 /** What this page does with an answer of its own. */
-export function heldWords({ phase, answer }: Pick<Held, "phase" | "answer">): string {
+export function pendingText({ phase, answer }: Pick<PendingDecision, "phase" | "answer">): string {
   switch (phase) {
     case "held":
-      return `${DONE[answer.verdict]}, not sent yet`;
+      return `${STATUS_TEXTS[answer.verdict]}, not sent yet`;
     case "sending":
       return "Sending…";
     case "unsent":
@@ -148,9 +148,9 @@ export function heldWords({ phase, answer }: Pick<Held, "phase" | "answer">): st
 }
 
 /** Why nothing can be answered any more; null as long as it can. */
-export function closedWords(approval: Approval, now: number): string | null {
+export function closedText(approval: Approval, now: number): string | null {
   const { status, decided } = approval;
-  const who = decided === null ? "somebody" : partyWords(decided.by);
+  const who = decided === null ? "somebody" : partyText(decided.by);
   switch (status) {
     case "approved":
       return `${who} has approved it.`;

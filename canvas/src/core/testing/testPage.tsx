@@ -3,18 +3,18 @@
 import { act, render, type RenderResult } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { vi } from "vitest";
-import { App, AppContext, DeskContext } from "../app";
-import { Desk } from "../session/sessionController";
+import { App, AppContext, SessionContext } from "../app";
+import { SessionController } from "../session/sessionController";
 import { Api } from "../api/api";
 import { applyAll } from "../state/apply";
 import { NO_PROBLEMS } from "../state/problems";
 import { applySnapshot } from "../state/snapshot";
-import { memoryVault, ModelServer } from "./modelServer";
-import type { Vault } from "../store/browserStorage";
+import { memoryStorage, ModelServer } from "./modelServer";
+import type { KeyValueStorage } from "../store/browserStorage";
 import type { ConnectPage, ConnectStep, HostRow, SessionView } from "../wire";
 
 /** What a browser has and the tests' document has not. */
-export function completeWindow(): void {
+export function stubWindow(): void {
   vi.stubGlobal("matchMedia", (media: string) => ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
   vi.stubGlobal(
     "ResizeObserver",
@@ -41,19 +41,19 @@ function pageOf(workspaceId: string, host: string): ConnectPage {
   return { host, title: host, workspace_id: workspaceId, quick, by_hand };
 }
 
-export class Bench {
+export class TestPage {
   readonly server = new ModelServer();
   readonly api = new Api(() => undefined);
-  readonly vault: Vault;
+  readonly storage: KeyValueStorage;
   readonly app: App;
-  readonly desk: Desk;
+  readonly session: SessionController;
 
-  constructor({ role = "owner", vault = memoryVault() }: { role?: string; vault?: Vault } = {}) {
-    completeWindow();
-    this.vault = vault;
+  constructor({ role = "owner", vault = memoryStorage() }: { role?: string; vault?: KeyValueStorage } = {}) {
+    stubWindow();
+    this.storage = vault;
     const session: SessionView = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
     this.app = new App(vault);
-    this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
+    this.session = new SessionController({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
     vi.spyOn(this.api, "people").mockResolvedValue([]);
@@ -67,21 +67,21 @@ export class Bench {
 
   /** A snapshot as of now. */
   load(): this {
-    this.desk.data.set(applySnapshot(null, this.server.snapshot()));
+    this.session.data.set(applySnapshot(null, this.server.snapshot()));
     return this;
   }
 
   /** The page was cut off, and is told anew how all stands. */
   cutOff(): void {
-    act(() => this.desk["takeSnapshot"](this.server.snapshot()));
+    act(() => this.session["receiveSnapshot"](this.server.snapshot()));
   }
 
   /** All events that the page has not yet. */
   deliver(): void {
     const own = this.server.journal.map((frame) => frame.client_id).filter((id) => id !== undefined);
     act(() => {
-      this.desk.data.update((state) => state && applyAll(state, this.server.journal));
-      this.desk.outbox.settle(new Set(own));
+      this.session.data.update((state) => state && applyAll(state, this.server.journal));
+      this.session.outbox.settle(new Set(own));
     });
   }
 
@@ -89,7 +89,7 @@ export class Bench {
   beat(id: string, timestamp: string): void {
     const payload = { active_tasks: 1, uptime_seconds: 60, current_task: "page 3", last_heard_at: timestamp };
     const frame = { event: "WORKSPACE_HEARTBEAT", workspace_id: id, timestamp, payload, entity: { kind: "workspace", id, rev: 0 } };
-    act(() => this.desk.data.update((state) => state && applyAll(state, [frame])));
+    act(() => this.session.data.update((state) => state && applyAll(state, [frame])));
   }
 
   show(view: ReactNode): RenderResult {
@@ -100,7 +100,7 @@ export class Bench {
   around(view: ReactNode): ReactNode {
     return (
       <AppContext value={this.app}>
-        <DeskContext value={this.desk}>{view}</DeskContext>
+        <SessionContext value={this.session}>{view}</SessionContext>
       </AppContext>
     );
   }
@@ -110,7 +110,7 @@ export class Bench {
 export const PATIENT = { timeout: 5_000 };
 
 /** Lets what is already answered arrive. */
-export async function settled(): Promise<void> {
+export async function flushPromises(): Promise<void> {
   await act(async () => {
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
   });

@@ -1,33 +1,33 @@
 /** One delegation in full: who asked whom for what, how it stands, the answer or why there is none, and what happened. */
 
 import { useEffect } from "react";
-import { useData, useDesk } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Elapsed } from "../../ui/Elapsed";
 import { MessageText } from "../../ui/MessageText";
 import { Time } from "../../ui/Time";
 import { isOpen, type Delegation } from "../../core/state/delegations";
 import { exact } from "../../core/text/time";
 import type { DelegationTimelineEntry, DelegationDetail } from "../../core/wire";
-import { Answer, Deeds, Failure, PeerLink, ProgressLine, StateWords } from "./DelegationItem";
+import { Answer, DelegationActions, Failure, PeerLink, ProgressLine, StateText } from "./DelegationItem";
 import { useDelegation } from "./useDelegation";
-import { factsTold } from "./words";
+import { shownTimeline } from "./texts";
 import css from "./DelegationView.module.css";
 
-export function WorkNode({ full }: { full: DelegationDetail }) {
+export function NodeDetail({ full }: { full: DelegationDetail }) {
   const delegation = useDelegation(full);
   const { sourceId, targetId, createdAt, settledAt, deadlineAt, progress } = delegation;
   const failed = delegation.status === "failed" || delegation.status === "cancelled";
-  const { seen } = useDesk();
+  const { seenProblems } = useSession();
   useEffect(() => {
-    if (failed) seen.add(delegation.id);
-  }, [seen, failed, delegation.id]);
+    if (failed) seenProblems.add(delegation.id);
+  }, [seenProblems, failed, delegation.id]);
   return (
     <article className={css.node} data-delegation={delegation.id} aria-label="The work">
       <h2 className={css.title}>
         <PeerLink id={sourceId} /> asked <PeerLink id={targetId} />
       </h2>
       <p className={css.state}>
-        <StateWords delegation={delegation} />
+        <StateText delegation={delegation} />
         <Elapsed from={createdAt} to={settledAt} className={css.quiet} />
         <Time at={createdAt} className={css.quiet} />
         {isOpen(delegation) && <Deadline at={deadlineAt} />}
@@ -38,7 +38,7 @@ export function WorkNode({ full }: { full: DelegationDetail }) {
       </Part>
       {delegation.status === "completed" && (
         <Part title="Answer">
-          <WholeAnswer full={full} delegation={delegation} />
+          <FullAnswer full={full} delegation={delegation} />
         </Part>
       )}
       {failed && (
@@ -46,14 +46,14 @@ export function WorkNode({ full }: { full: DelegationDetail }) {
           <Failure delegation={delegation} />
         </Part>
       )}
-      <Deeds delegation={delegation} inView />
-      <Facts facts={full.timeline} earlier={full.earlier} />
+      <DelegationActions delegation={delegation} inView />
+      <Timeline facts={full.timeline} earlier={full.earlier} />
     </article>
   );
 }
 
 /** The event of the end brings the beginning of the answer; all of it is read a moment later. */
-function WholeAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
+function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
   if (full.result === null) return <Answer delegation={delegation} />;
   return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
 }
@@ -71,7 +71,7 @@ function Part({ title, children }: { title: string; children: React.ReactNode })
   );
 }
 
-const FACTS: Readonly<Record<string, string>> = {
+const EVENT_TEXTS: Readonly<Record<string, string>> = {
   begun: "It was given",
   sent: "It was sent",
   stored: "It lies in the inbox",
@@ -94,19 +94,19 @@ const FACTS: Readonly<Record<string, string>> = {
   unsure_too_long: "No answer came for too long",
 };
 
-function Facts({ facts, earlier }: { facts: readonly DelegationTimelineEntry[]; earlier: number }) {
+function Timeline({ facts, earlier }: { facts: readonly DelegationTimelineEntry[]; earlier: number }) {
   if (facts.length === 0) return null;
   return (
     <Part title="What happened">
       {earlier > 0 && <p className={css.quiet}>Only the end of a long line: {earlier} earlier are left out.</p>}
       <ol className={css.facts}>
-        {factsTold(facts).map((fact, at) => (
+        {shownTimeline(facts).map((fact, at) => (
           <li key={at}>
             <time dateTime={fact.at} className={css.quiet}>
               {exact(fact.at)}
             </time>
             <span>
-              {FACTS[fact.fact.toLowerCase()] ?? fact.fact}
+              {EVENT_TEXTS[fact.fact.toLowerCase()] ?? fact.fact}
               {fact.attempt > 1 && `, in attempt ${fact.attempt}`}
               {fact.late && " (too late to count)"}
               {fact.detail && (

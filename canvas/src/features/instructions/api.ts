@@ -4,11 +4,11 @@ import type { Api } from "../../core/api/api";
 import { list } from "../../core/state/json";
 import {
   bodyOf, previewOf, rowOf, templateOf, versionOf, warningsOf,
-  type Mark, type Parts, type Preview, type Row, type Template, type Version,
+  type Finding, type Parts, type Preview, type Row, type Template, type Version,
 } from "./model";
-import { figuresOf, type Figures } from "./figures";
+import { templateMetricsOf, type TemplateMetrics } from "./metrics";
 
-export interface PreviewWish {
+export interface PreviewRequest {
   workspaceId: string;
   kind: string;
   form: string;
@@ -17,13 +17,13 @@ export interface PreviewWish {
 }
 
 /** The server's answer has another shape than this page knows. */
-class Strange extends Error {
+class UnexpectedResponseError extends Error {
   constructor() {
     super("The server answered in a way that this page does not know. Load it again.");
   }
 }
 
-export class Calls {
+export class InstructionsApi {
   private readonly api: Api;
   private readonly root: string;
 
@@ -33,55 +33,55 @@ export class Calls {
   }
 
   async templates(): Promise<readonly Row[]> {
-    return list(await this.api.ask("GET", this.root)).map(rowOf).filter((each) => each !== null);
+    return list(await this.api.request("GET", this.root)).map(rowOf).filter((each) => each !== null);
   }
 
   async template(id: string): Promise<Template> {
-    return known(templateOf(await this.api.ask("GET", this.at(id))));
+    return known(templateOf(await this.api.request("GET", this.at(id))));
   }
 
   async versions(id: string): Promise<readonly Version[]> {
-    return list(await this.api.ask("GET", `${this.at(id)}/versions`)).map(versionOf).filter((each) => each !== null);
+    return list(await this.api.request("GET", `${this.at(id)}/versions`)).map(versionOf).filter((each) => each !== null);
   }
 
-  async figures(id: string): Promise<Figures> {
-    return figuresOf(await this.api.ask("GET", `${this.at(id)}/figures`));
+  async figures(id: string): Promise<TemplateMetrics> {
+    return templateMetricsOf(await this.api.request("GET", `${this.at(id)}/figures`));
   }
 
   make(wanted: { id: string; runtime: string; extends: string; parts: Parts }): Promise<unknown> {
     const { parts, ...rest } = wanted;
-    return this.api.ask("POST", this.root, { ...rest, parts: bodyOf(parts) });
+    return this.api.request("POST", this.root, { ...rest, parts: bodyOf(parts) });
   }
 
   /** Saves a new version; where it is not put in force, it can be tried on a share of the messages. */
   save(id: string, parts: Parts, note: string, inForce: boolean): Promise<unknown> {
     const body = { parts: bodyOf(parts), in_force: inForce, ...(note === "" ? {} : { note }) };
-    return this.api.ask("PUT", this.at(id), body);
+    return this.api.request("PUT", this.at(id), body);
   }
 
   /** Takes the organisation's own versions away. */
   remove(id: string): Promise<unknown> {
-    return this.api.ask("DELETE", this.at(id), {});
+    return this.api.request("DELETE", this.at(id), {});
   }
 
   restore(id: string, version: number): Promise<unknown> {
-    return this.api.ask("POST", `${this.at(id)}/restore`, { version });
+    return this.api.request("POST", `${this.at(id)}/restore`, { version });
   }
 
   /** Tries a version on a share of the messages; 0 ends the trial, 100 puts it in force. */
   share(id: string, version: number, percent: number): Promise<unknown> {
-    return this.api.ask("POST", `${this.at(id)}/canary`, { version, percent });
+    return this.api.request("POST", `${this.at(id)}/canary`, { version, percent });
   }
 
   /** Chooses what the agent of a workspace is told with; null: what its runtime is. */
   assign(workspaceId: string, templateId: string | null): Promise<unknown> {
     const path = `/cp/admin/workspace/${encodeURIComponent(workspaceId)}/instruction-template`;
-    return templateId === null ? this.api.ask("DELETE", path, {}) : this.api.ask("POST", path, { template_id: templateId });
+    return templateId === null ? this.api.request("DELETE", path, {}) : this.api.request("POST", path, { template_id: templateId });
   }
 
-  async preview({ workspaceId, kind, form, templateId, parts }: PreviewWish): Promise<{ preview: Preview; warnings: readonly Mark[] }> {
+  async preview({ workspaceId, kind, form, templateId, parts }: PreviewRequest): Promise<{ preview: Preview; warnings: readonly Finding[] }> {
     const wish = { workspace_id: workspaceId, kind, form, template_id: templateId, parts: bodyOf(parts) };
-    const answer = await this.api.ask("POST", `${this.root}/preview`, wish);
+    const answer = await this.api.request("POST", `${this.root}/preview`, wish);
     return { preview: previewOf(answer), warnings: warningsOf(answer) };
   }
 
@@ -91,6 +91,6 @@ export class Calls {
 }
 
 function known<T>(value: T | null): T {
-  if (value === null) throw new Strange();
+  if (value === null) throw new UnexpectedResponseError();
   return value;
 }

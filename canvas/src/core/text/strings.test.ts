@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { bytesOf, initials, plural, preview, sizeText, tintOf } from "./words";
+import { bytesOf, initials, plural, preview, sizeText, tintOf } from "./strings";
 
 test.each([
   ["Mara Lindqvist", "ML"],

@@ -5,7 +5,7 @@ import type { Layout } from "./layout";
 import { overlap } from "./pack";
 
 /** More cards than these in the document make it slow to move. */
-export const MOST_CARDS = 150;
+export const MAX_CARDS = 150;
 /** So much around the window is there already when it is moved, in pixels. */
 const MARGIN = 160;
 
@@ -16,7 +16,7 @@ export interface Visible {
 }
 
 export function visibleIn(layout: Layout, camera: Camera, window: Size): Visible {
-  if (layout.cards.size <= MOST_CARDS) return { near: true, cards: null };
+  if (layout.cards.size <= MAX_CARDS) return { near: true, cards: null };
   const cards = camera.zoom >= NEAR_ZOOM ? seenCards(layout, camera, window, MARGIN) : null;
   if (cards === null) return { near: false, cards: new Set() };
   const seen = view(camera, window, MARGIN);
@@ -25,7 +25,7 @@ export function visibleIn(layout: Layout, camera: Camera, window: Size): Visible
 }
 
 export function isNear(layout: Layout, camera: Camera, window: Size): boolean {
-  if (layout.cards.size <= MOST_CARDS) return true;
+  if (layout.cards.size <= MAX_CARDS) return true;
   return camera.zoom >= NEAR_ZOOM && seenCards(layout, camera, window, MARGIN) !== null;
 }
 
@@ -36,7 +36,7 @@ function seenCards(layout: Layout, camera: Camera, window: Size, margin: number)
   for (const [id, box] of layout.cards) {
     if (!overlap(box, seen)) continue;
     found.add(id);
-    if (found.size > MOST_CARDS) return null;
+    if (found.size > MAX_CARDS) return null;
   }
   return found;
 }

@@ -3,7 +3,7 @@
 import { useEffect, useState, type RefObject } from "react";
 import type { Approval } from "../../core/state/approvals";
 
-export function useSeen(list: RefObject<HTMLElement | null>, all: readonly Approval[]): ReadonlySet<string> {
+export function useSeenRows(list: RefObject<HTMLElement | null>, all: readonly Approval[]): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => {
     if (list.current === null || typeof IntersectionObserver === "undefined") return;

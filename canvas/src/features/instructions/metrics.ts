@@ -2,7 +2,7 @@
 
 import { list, members, number, text } from "../../core/state/json";
 
-export interface VersionFigures {
+export interface VersionMetrics {
   version: number;
   deliveries: number;
   answered: number;
@@ -33,16 +33,16 @@ export interface Trial {
   needs: number | null;
 }
 
-export interface Figures {
-  versions: readonly VersionFigures[];
+export interface TemplateMetrics {
+  versions: readonly VersionMetrics[];
   trial: Trial | null;
 }
 
-export function figuresOf(value: unknown): Figures {
-  return { versions: list(value, "versions").map(versionFigures), trial: trialOf(members(value)?.["trial"]) };
+export function templateMetricsOf(value: unknown): TemplateMetrics {
+  return { versions: list(value, "versions").map(versionMetrics), trial: trialOf(members(value)?.["trial"]) };
 }
 
-function versionFigures(row: unknown): VersionFigures {
+function versionMetrics(row: unknown): VersionMetrics {
   const count = (name: string): number => number(row, name) ?? 0;
   return {
     version: count("version"),
@@ -67,18 +67,18 @@ function trialOf(value: unknown): Trial | null {
   return { since, percent, base: share("base"), canary: share("canary"), chance: number(value, "chance"), needs: number(value, "needs") };
 }
 
-export function rateWords(rate: number | null): string {
+export function rateText(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate === 1 || rate === 0 ? 0 : 1)} %`;
 }
 
 /** The figures of all versions together, in a few words. */
-export function sumWords({ versions }: Figures): string {
-  const sum = (of: (each: VersionFigures) => number): number => versions.reduce((total, each) => total + of(each), 0);
+export function summaryText({ versions }: TemplateMetrics): string {
+  const sum = (of: (each: VersionMetrics) => number): number => versions.reduce((total, each) => total + of(each), 0);
   const deliveries = sum((each) => each.deliveries);
   if (deliveries === 0) return "No message yet";
   const good = sum((each) => each.answered + each.declined);
   const missed = sum((each) => each.outside + each.overdue);
   const rate = good + missed === 0 ? null : good / (good + missed);
   const many = `${deliveries.toLocaleString("en-GB")} ${deliveries === 1 ? "message" : "messages"}`;
-  return rate === null ? many : `${many}, ${rateWords(rate)} answered`;
+  return rate === null ? many : `${many}, ${rateText(rate)} answered`;
 }

@@ -1,11 +1,11 @@
 /** How a delegation stands, in words for people. Pure. */
 
-import { waitingFor } from "../../core/state/delivery";
-import { lastSign, type BubbleState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
+import { waitReason } from "../../core/state/delivery";
+import { lastActivity, type DelegationState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
 import type { Workspace } from "../../core/state/model";
 import type { DelegationTimelineEntry } from "../../core/wire";
 import { duration } from "../../core/text/time";
-import { plural } from "../../core/text/words";
+import { plural } from "../../core/text/strings";
 
 interface About {
   delegation: Pick<Delegation, "phase" | "lifeAt" | "error" | "attempt">;
@@ -16,17 +16,17 @@ interface About {
 }
 
 /** What is to be said beside the word; null if nothing is. */
-export function workDetail(state: BubbleState, { delegation, target, ahead, now }: About): string | null {
+export function stateDetail(state: DelegationState, { delegation, target, ahead, now }: About): string | null {
   const { phase, error, attempt } = delegation;
   if (phase === "retrying") return `it is tried once more${error === null ? "" : `: ${error}`}`;
   switch (state) {
     case "queued": {
       const before = ahead !== null && ahead > 0 ? `${plural(ahead, "other", "others")} before it` : null;
-      const waits = target === undefined ? null : waitingFor(target, now);
+      const waits = target === undefined ? null : waitReason(target, now);
       return [before, waits].filter((each) => each !== null).join(", ") || null;
     }
     case "stuck":
-      return `no sign of life for ${duration(lastSign(delegation, target), now)}`;
+      return `no sign of life for ${duration(lastActivity(delegation, target), now)}`;
     case "unknown":
       return "it may be done or not";
     case "working":
@@ -37,18 +37,18 @@ export function workDetail(state: BubbleState, { delegation, target, ahead, now 
 }
 
 /** What the working agent said of how far it is, in one line; empty if it said nothing. */
-export function progressWords({ step, tools, eta, percent }: Progress): string {
+export function progressText({ step, tools, eta, percent }: Progress): string {
   const parts = [step, tools.length > 0 ? `with ${tools.join(", ")}` : "", percent === null ? "" : `${Math.round(percent)} %`, eta];
   return parts.filter((each) => each !== "").join(" · ");
 }
 
 /** Why something failed, where the server gave no words. */
-export function failedWords({ error, reason }: Pick<Delegation, "error" | "reason">): string {
+export function failedText({ error, reason }: Pick<Delegation, "error" | "reason">): string {
   return error || reason || "It failed, and nothing says why.";
 }
 
 /** What came of an attempt to cancel it. */
-export function cancelWords(status: DelegationStatus): string {
+export function cancelText(status: DelegationStatus): string {
   switch (status) {
     case "cancelled":
       return "Cancelled";
@@ -62,7 +62,7 @@ export function cancelWords(status: DelegationStatus): string {
 }
 
 /** What happened, without what only led from one state to the next in the same moment. */
-export function factsTold(facts: readonly DelegationTimelineEntry[]): readonly DelegationTimelineEntry[] {
+export function shownTimeline(facts: readonly DelegationTimelineEntry[]): readonly DelegationTimelineEntry[] {
   return facts.filter((each, at) => {
     const before = facts[at - 1];
     return before === undefined || each.fact !== before.fact || each.at !== before.at || each.detail !== before.detail;

@@ -2,7 +2,7 @@
 
 import type { AgentState, CollabCallEntry, MailItem, Provenance, ThreadItem } from "../../core/wire";
 
-export type Look = "waiting" | "working" | "good" | "bad" | "off";
+export type StatusLook = "waiting" | "working" | "good" | "bad" | "off";
 
 type Words = Readonly<Record<string, string>>;
 
@@ -21,17 +21,17 @@ const FLAGS: Words = {
   waiting_on_agents: "waits for other agents",
   waiting_on_user_input: "waits for a person",
 };
-const LOOKS: Readonly<Record<string, Look>> = { pending_init: "off", running: "working", interrupted: "off", completed: "good", errored: "bad", shutdown: "off", not_found: "bad" };
+const LOOKS: Readonly<Record<string, StatusLook>> = { pending_init: "off", running: "working", interrupted: "off", completed: "good", errored: "bad", shutdown: "off", not_found: "bad" };
 
-export function statusWords(status: string): string {
+export function statusText(status: string): string {
   return STATUS[status] ?? status;
 }
 
-export function flagWords(flags: readonly string[]): string {
+export function flagText(flags: readonly string[]): string {
   return flags.map((each) => FLAGS[each] ?? each).join(", ");
 }
 
-export function lookOf({ status, active_flags }: Pick<ThreadItem, "status" | "active_flags">): Look {
+export function lookOf({ status, active_flags }: Pick<ThreadItem, "status" | "active_flags">): StatusLook {
   return active_flags.length > 0 ? "waiting" : (LOOKS[status.type] ?? "off");
 }
 
@@ -41,7 +41,7 @@ export function nameOf({ nickname, path }: Pick<ThreadItem, "nickname" | "path">
 
 const KINDS: Words = { root: "conversation", spawned: "spawned agent", review: "review", fork: "fork" };
 
-export function kindWords(kind: string): string {
+export function kindText(kind: string): string {
   return KINDS[kind] ?? kind;
 }
 
@@ -54,7 +54,7 @@ const FROM: Words = {
   review: "of a review",
 };
 
-export function provenanceWords({ type, source }: Provenance): string {
+export function provenanceText({ type, source }: Provenance): string {
   const words = FROM[type] ?? type;
   return source === "" ? words : `${words}: ${source}`;
 }
@@ -70,52 +70,52 @@ const ASKS: Words = {
   list: "lists agents",
 };
 
-export function toolWords(tool: string): string {
+export function toolText(tool: string): string {
   return ASKS[tool] ?? tool;
 }
 
 /** How a call ended, or that it goes on. */
-export function endWords({ tool, status, timed_out }: CollabCallEntry): string {
+export function endText({ tool, status, timed_out }: CollabCallEntry): string {
   if (status === "inProgress") return tool === "wait" ? "waiting" : "begun";
   if (timed_out) return "timed out";
   if (status === "failed") return "refused or failed";
   return status === "interrupted" ? "interrupted" : "done";
 }
 
-export function callLook({ status, timed_out }: CollabCallEntry): Look {
+export function callLook({ status, timed_out }: CollabCallEntry): StatusLook {
   if (status === "inProgress") return "waiting";
   return status === "failed" || timed_out ? "bad" : status === "interrupted" ? "off" : "good";
 }
 
 const OUTCOMES: Words = { ended: "ended", timed_out: "still at work", unknown: "unknown", interrupted: "wait was cut short", source_lost: "lost" };
 
-export function agentWords({ status, outcome }: AgentState): string {
-  const words = statusWords(status).toLowerCase();
+export function agentText({ status, outcome }: AgentState): string {
+  const words = statusText(status).toLowerCase();
   return outcome === undefined ? words : `${words} (${OUTCOMES[outcome] ?? outcome})`;
 }
 
 const MAIL: Words = { NEW_TASK: "Task", MESSAGE: "Letter", FINAL_ANSWER: "Final answer" };
-const RECEIPTS: Readonly<Record<string, { words: string; look: Look }>> = {
+const RECEIPTS: Readonly<Record<string, { words: string; look: StatusLook }>> = {
   accepted: { words: "accepted, not read yet", look: "waiting" },
   delivered: { words: "delivered", look: "working" },
   answered: { words: "answered", look: "good" },
   failed: { words: "failed", look: "bad" },
 };
 
-export function mailWords(type: string): string {
+export function mailText(type: string): string {
   return MAIL[type] ?? type;
 }
 
-export function receiptOf({ state }: MailItem): { words: string; look: Look } {
+export function receiptText({ state }: MailItem): { words: string; look: StatusLook } {
   return RECEIPTS[state] ?? { words: state, look: "off" };
 }
 
 const ROLES: Words = { developer: "Instructions", user: "User", assistant: "Agent", tool: "Tool", peer: "Other agent, as data" };
 
-export function roleWords(role: string): string {
+export function roleText(role: string): string {
   return ROLES[role] ?? role;
 }
 
-export function layerWords(layer: string): string {
+export function layerText(layer: string): string {
   return layer === "developer" ? "Developer instructions" : layer === "context" ? "Context" : layer;
 }
