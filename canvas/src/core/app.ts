@@ -15,7 +15,7 @@ type Access =
   | { kind: "checking" }
   | { kind: "unreachable"; problem: string }
   | { kind: "out"; problem: string | null }
-  | { kind: "in"; desk: SessionController };
+  | { kind: "in"; session: SessionController };
 
 const LOGIN_CODE = /^#login=(.+)$/;
 
@@ -72,11 +72,11 @@ export class App {
   }
 
   async logOut(): Promise<void> {
-    const door = this.access.get();
-    if (door.kind !== "in") return;
+    const access = this.access.get();
+    if (access.kind !== "in") return;
     this.loggingOut = true; // the live channel says that the session ended before the command is answered
     try {
-      await door.desk.logOut();
+      await access.session.logOut();
       this.endSession();
     } finally {
       this.loggingOut = false;
@@ -101,19 +101,19 @@ export class App {
     }
   }
 
-  private openSession(session: SessionView): void {
-    const desk = new SessionController({
-      session,
+  private openSession(identity: SessionView): void {
+    const session = new SessionController({
+      identity,
       api: new Api(() => this.endSession()),
-      vault: this.storage,
+      storage: this.storage,
       onLogOut: () => this.endSession(),
       onOther: () => void this.authenticate(),
     });
     this.linkError.set(null);
     // Whoever comes back after their session has ended finds what they had changed; nobody else does.
-    this.unsaved.retain((key) => key.startsWith(ownerKey(session)));
-    this.setAccess({ kind: "in", desk });
-    desk.start();
+    this.unsaved.retain((key) => key.startsWith(ownerKey(identity)));
+    this.setAccess({ kind: "in", session });
+    session.start();
   }
 
   private endSession(): void {
@@ -123,8 +123,8 @@ export class App {
   }
 
   private setAccess(next: Access): void {
-    const door = this.access.get();
-    if (door.kind === "in") door.desk.stop();
+    const access = this.access.get();
+    if (access.kind === "in") access.session.stop();
     this.access.set(next);
   }
 }
@@ -140,7 +140,7 @@ export function useApp(): App {
 
 export function useSession(): SessionController {
   const session = useContext(SessionContext);
-  if (session === null) throw new Error("This view needs a desk around it.");
+  if (session === null) throw new Error("This view needs a session around it.");
   return session;
 }
 

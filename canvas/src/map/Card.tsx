@@ -24,7 +24,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
-  const standing = useAgentStatus(workspace);
+  const status = useAgentStatus(workspace);
   if (!workspace) return null;
   const task = taskOf(workspace);
   const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
@@ -41,7 +41,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <AgentStatusMark standing={standing} />
+          <AgentStatusMark standing={status} />
         </span>
         <span className={css.badges}>
           <Badge unread={unanswered} word="without an answer" wrong />

@@ -14,7 +14,7 @@ import { layOut, type Layout } from "./layout";
 import { mapMemory } from "./memory";
 import { EdgeLegend, MessageEdges } from "./MessageEdges";
 import type { MapOrg } from "./org";
-import { noteReady } from "./performanceMark";
+import { markFirstDrawn } from "./performanceMark";
 import css from "./OrgMap.module.css";
 import { TeamFrame } from "./TeamFrame";
 import { useDragging } from "./useDragging";
@@ -65,7 +65,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     const next = visibleIn(layout, camera, size.current);
     setVisible((before) => (isSame(before, next) ? before : next));
     setBundled(camera.zoom < BUNDLE_ZOOM);
-    if (isNear(layout, camera, size.current)) noteReady();
+    if (isNear(layout, camera, size.current)) markFirstDrawn();
     else painting.draw(camera, size.current);
   }, [layout, memory, painting]);
   const latestDraw = useRef(draw);

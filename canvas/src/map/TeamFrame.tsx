@@ -30,11 +30,11 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, size, 
         <span className={css.team}>{name}</span>
         <span className={css.size}>{size} agents</span>
         <span className={css.counts}>
-          {[...counts].map(([standing, count]) => (
-            <span key={standing} className={css.count} title={`${count} ${STATUS_TEXTS[standing]}`}>
-              <AgentStatusGlyph standing={standing} />
+          {[...counts].map(([status, count]) => (
+            <span key={status} className={css.count} title={`${count} ${STATUS_TEXTS[status]}`}>
+              <AgentStatusGlyph status={status} />
               {count}
-              <span className="visually-hidden"> {STATUS_TEXTS[standing]}</span>
+              <span className="visually-hidden"> {STATUS_TEXTS[status]}</span>
             </span>
           ))}
         </span>

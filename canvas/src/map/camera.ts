@@ -13,8 +13,8 @@ export interface Size {
   h: number;
 }
 
-export const LEAST_ZOOM = 0.02;
-export const MOST_ZOOM = 2;
+export const MIN_ZOOM = 0.02;
+export const MAX_ZOOM = 2;
 /** From here on cards are drawn as cards. */
 export const NEAR_ZOOM = 0.5;
 /** A card that is to be seen is shown no smaller than the first; if it was, then as large as the second. */
@@ -25,7 +25,7 @@ const MARGIN = 24;
 const BELOW = 40;
 
 export function zoomAt(camera: Camera, at: { x: number; y: number }, factor: number): Camera {
-  const zoom = Math.min(MOST_ZOOM, Math.max(LEAST_ZOOM, camera.zoom * factor));
+  const zoom = Math.min(MAX_ZOOM, Math.max(MIN_ZOOM, camera.zoom * factor));
   const ratio = zoom / camera.zoom;
   return { x: at.x - (at.x - camera.x) * ratio, y: at.y - (at.y - camera.y) * ratio, zoom };
 }
@@ -40,7 +40,7 @@ export function isSameCamera(one: Camera, other: Camera): boolean {
 
 /** The whole picture, enlarged to `most` at most, never smaller than `least`; in the middle, and never above or left of the
  * margin. */
-export function fit(picture: Size, window: Size, most = 1, least = LEAST_ZOOM): Camera {
+export function fit(picture: Size, window: Size, most = 1, least = MIN_ZOOM): Camera {
   if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };
   const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - BELOW) / picture.h);
   const zoom = Math.min(most, Math.max(least, room));

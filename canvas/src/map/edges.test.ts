@@ -26,13 +26,13 @@ function edges(works: readonly Delegation[], part: Partial<EdgesOf> & { folded?:
 const told = (found: ReturnType<typeof edges>): unknown => found.shown.map(({ key, count }) => `${key} ${count}`);
 
 test("a line says who gave work to whom and how it stands", () => {
-  const works = [
+  const delegations = [
     given("r1", "b1"),
     given("r2", "b2", { phase: "claimed", takenAt: "2026-03-01T11:59:20Z", updatedAt: "2026-03-01T11:59:29Z" }),
     given("b1", "r1", { status: "completed", updatedAt: "2026-03-01T11:59:28Z" }),
     given("b2", "r2", { status: "failed", updatedAt: "2026-03-01T11:59:27Z" }),
   ];
-  expect(told(edges(works))).toEqual(["r1 b1 waiting 1", "r2 b2 working 1", "b1 r1 done 1", "b2 r2 failed 1"]);
+  expect(told(edges(delegations))).toEqual(["r1 b1 waiting 1", "r2 b2 working 1", "b1 r1 done 1", "b2 r2 failed 1"]);
 });
 
 test("a line goes a minute after the last thing that happened, but those of the chosen agent stay while they are open", () => {
@@ -46,20 +46,20 @@ test("a line goes a minute after the last thing that happened, but those of the 
 });
 
 test("what is in a folded team stands for its team, and from afar teams are bundled", () => {
-  const works = [given("r1", "b1"), given("r2", "b2"), given("r1", "r2")];
-  expect(told(edges(works, { folded: ["red"] }))).toEqual(["red b1 waiting 1", "red b2 waiting 1"]);
-  expect(told(edges(works, { bundled: true }))).toEqual(["frame:red frame:blue waiting 2"]);
+  const delegations = [given("r1", "b1"), given("r2", "b2"), given("r1", "r2")];
+  expect(told(edges(delegations, { folded: ["red"] }))).toEqual(["red b1 waiting 1", "red b2 waiting 1"]);
+  expect(told(edges(delegations, { bundled: true }))).toEqual(["frame:red frame:blue waiting 2"]);
 });
 
 test("more lines than can be told apart are counted and not drawn", () => {
   const many = new Map<string, OrgNode>([seat("lead", null)]);
-  const works: Delegation[] = [];
+  const delegations: Delegation[] = [];
   for (let at = 0; at < MAX_EDGES + 30; at += 1) {
     many.set(...seat(`w${at}`, "lead"));
-    works.push(given("lead", `w${at}`));
+    delegations.push(given("lead", `w${at}`));
   }
   const tree = buildTree(many);
-  const found = edges(works, { tree, layout: layOut(tree, new Set(), null) });
+  const found = edges(delegations, { tree, layout: layOut(tree, new Set(), null) });
   expect(found.shown).toHaveLength(MAX_EDGES);
   expect(found.more).toBe(30);
 });

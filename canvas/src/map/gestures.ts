@@ -17,13 +17,13 @@ interface Stage {
 }
 
 export function listen(stage: Stage): () => void {
-  const hand = new PointerTracker(stage);
+  const tracker = new PointerTracker(stage);
   const { element } = stage;
   const onWheel = (event: WheelEvent): void => {
     event.preventDefault();
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1;
     const speed = event.ctrlKey ? PINCH_SPEED : WHEEL_SPEED;
-    const at = hand.local(event);
+    const at = tracker.local(event);
     stage.change((camera) => zoomAt(camera, at, Math.exp(-event.deltaY * lines * speed)));
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -34,19 +34,19 @@ export function listen(stage: Stage): () => void {
   };
   element.addEventListener("wheel", onWheel, { passive: false });
   element.addEventListener("keydown", onKey);
-  element.addEventListener("pointerdown", hand.down);
-  element.addEventListener("pointermove", hand.move);
-  element.addEventListener("pointerup", hand.up);
-  element.addEventListener("pointercancel", hand.up);
-  element.addEventListener("click", hand.click, { capture: true });
+  element.addEventListener("pointerdown", tracker.down);
+  element.addEventListener("pointermove", tracker.move);
+  element.addEventListener("pointerup", tracker.up);
+  element.addEventListener("pointercancel", tracker.up);
+  element.addEventListener("click", tracker.click, { capture: true });
   return () => {
     element.removeEventListener("wheel", onWheel);
     element.removeEventListener("keydown", onKey);
-    element.removeEventListener("pointerdown", hand.down);
-    element.removeEventListener("pointermove", hand.move);
-    element.removeEventListener("pointerup", hand.up);
-    element.removeEventListener("pointercancel", hand.up);
-    element.removeEventListener("click", hand.click, { capture: true });
+    element.removeEventListener("pointerdown", tracker.down);
+    element.removeEventListener("pointermove", tracker.move);
+    element.removeEventListener("pointerup", tracker.up);
+    element.removeEventListener("pointercancel", tracker.up);
+    element.removeEventListener("click", tracker.click, { capture: true });
   };
 }
 

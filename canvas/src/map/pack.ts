@@ -23,12 +23,12 @@ export interface Arrangement {
 const ASPECT = 1.7;
 const ASPECT_OF_SMALL = 2.4;
 /** With fewer of its boxes left, an arrangement is made anew. */
-const LEAST_KEPT = 0.5;
+const MIN_KEPT = 0.5;
 
 export function arrange(items: readonly Item[], gap: number, before: Arrangement | undefined): Arrangement {
   if (before === undefined) return fresh(items, gap);
   const kept = items.filter((item) => before.boxes.has(item.key)).length;
-  if (kept < LEAST_KEPT * Math.max(items.length, before.boxes.size)) return fresh(items, gap);
+  if (kept < MIN_KEPT * Math.max(items.length, before.boxes.size)) return fresh(items, gap);
   return adjust(items, gap, before);
 }
 
@@ -92,9 +92,9 @@ class Skyline {
   private restingOn(at: number, right: number): number {
     let y = 0;
     for (let next = at; next < this.segments.length; next += 1) {
-      const ledge = this.segments[next];
-      if (!ledge || ledge.x >= right) break;
-      y = Math.max(y, ledge.y);
+      const segment = this.segments[next];
+      if (!segment || segment.x >= right) break;
+      y = Math.max(y, segment.y);
     }
     return y;
   }
@@ -110,12 +110,12 @@ class Skyline {
 }
 
 /** Neighbours of one height are one ledge, so that a full row is a single one again. */
-function joined(ledges: readonly Segment[]): Segment[] {
+function joined(segments: readonly Segment[]): Segment[] {
   const found: Segment[] = [];
-  for (const ledge of ledges) {
+  for (const segment of segments) {
     const last = found.at(-1);
-    if (last?.y === ledge.y) found[found.length - 1] = { ...last, w: last.w + ledge.w };
-    else found.push(ledge);
+    if (last?.y === segment.y) found[found.length - 1] = { ...last, w: last.w + segment.w };
+    else found.push(segment);
   }
   return found;
 }

@@ -40,7 +40,7 @@ export interface Painted {
 export function readPalette(element: Element): Palette {
   const style = getComputedStyle(element);
   const token = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  const standing: Record<AgentStatus, string> = {
+  const status: Record<AgentStatus, string> = {
     failed: token("bad"),
     waiting: token("waiting"),
     asking: token("waiting"),
@@ -63,7 +63,7 @@ export function readPalette(element: Element): Palette {
     soft: token("soft"),
     accent: token("accent"),
     font: style.fontFamily,
-    status: standing,
+    status: status,
   };
 }
 
@@ -151,7 +151,7 @@ function paintDots(ctx: CanvasRenderingContext2D, what: Painted, seen: Box, onSc
 }
 
 function paintCard(ctx: CanvasRenderingContext2D, what: Painted, id: string, box: Box, zoom: number, palette: Palette): void {
-  const standing = what.statusOf(id);
+  const status = what.statusOf(id);
   ctx.globalAlpha = isDimmed(what, id) ? 0.25 : 1;
   ctx.fillStyle = palette.card;
   ctx.strokeStyle = what.selected === id ? palette.accent : palette.line;
@@ -165,9 +165,9 @@ function paintCard(ctx: CanvasRenderingContext2D, what: Painted, id: string, box
     ctx.font = `600 ${13 * zoom}px ${palette.font}`;
     ctx.textBaseline = "middle";
     ctx.fillText(what.name(id), box.x + 12 * zoom, box.y + 24 * zoom, Math.max(0, box.w - 24 * zoom));
-    glyph(ctx, standing, box.x + 18 * zoom, box.y + 56 * zoom, size, palette);
+    glyph(ctx, status, box.x + 18 * zoom, box.y + 56 * zoom, size, palette);
   } else {
-    glyph(ctx, standing, box.x + box.w / 2, box.y + box.h / 2, Math.max(size, box.h * 0.55), palette);
+    glyph(ctx, status, box.x + box.w / 2, box.y + box.h / 2, Math.max(size, box.h * 0.55), palette);
   }
   ctx.globalAlpha = 1;
 }
@@ -182,22 +182,22 @@ function rounded(ctx: CanvasRenderingContext2D, box: Box, radius: number): void 
 }
 
 /** The shapes of the document's glyphs, around a middle. */
-function glyph(ctx: CanvasRenderingContext2D, standing: AgentStatus, x: number, y: number, size: number, palette: Palette): void {
+function glyph(ctx: CanvasRenderingContext2D, status: AgentStatus, x: number, y: number, size: number, palette: Palette): void {
   const r = size / 2;
-  ctx.fillStyle = palette.status[standing];
-  ctx.strokeStyle = palette.status[standing];
+  ctx.fillStyle = palette.status[status];
+  ctx.strokeStyle = palette.status[status];
   ctx.lineWidth = Math.max(1, size / 7);
-  ctx.setLineDash(standing === "provisioning" ? [size / 8, size / 8] : []);
+  ctx.setLineDash(status === "provisioning" ? [size / 8, size / 8] : []);
   ctx.beginPath();
-  if (standing === "failed") cross(ctx, x, y, r * 0.7);
-  else if (standing === "waiting") diamond(ctx, x, y, r);
-  else if (standing === "asking") hourglass(ctx, x, y, r * 0.7);
-  else if (standing === "paused") bars(ctx, x, y, r * 0.7);
-  else ctx.arc(x, y, r * 0.75, 0, standing === "working" ? Math.PI * 1.5 : Math.PI * 2);
-  if (standing === "online" || standing === "waiting") ctx.fill();
+  if (status === "failed") cross(ctx, x, y, r * 0.7);
+  else if (status === "waiting") diamond(ctx, x, y, r);
+  else if (status === "asking") hourglass(ctx, x, y, r * 0.7);
+  else if (status === "paused") bars(ctx, x, y, r * 0.7);
+  else ctx.arc(x, y, r * 0.75, 0, status === "working" ? Math.PI * 1.5 : Math.PI * 2);
+  if (status === "online" || status === "waiting") ctx.fill();
   else ctx.stroke();
   ctx.setLineDash([]);
-  if (standing === "degraded") half(ctx, x, y, r * 0.75);
+  if (status === "degraded") half(ctx, x, y, r * 0.75);
 }
 
 function cross(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {

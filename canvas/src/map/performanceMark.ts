@@ -1,12 +1,12 @@
 /** Notes in the page's own timeline when the map was first on the screen, for whoever measures how long that takes. */
 
-export const READY = "molecule:ready";
+export const FIRST_DRAWN = "molecule:ready";
 
-let noted = false;
+let marked = false;
 
 /** The map is about to be painted. The task behind the frame runs once that is done. */
-export function noteReady(): void {
-  if (noted) return;
-  noted = true;
-  requestAnimationFrame(() => setTimeout(() => performance.mark(READY)));
+export function markFirstDrawn(): void {
+  if (marked) return;
+  marked = true;
+  requestAnimationFrame(() => setTimeout(() => performance.mark(FIRST_DRAWN)));
 }

@@ -8,7 +8,7 @@ import type { Edges } from "./edges";
 import type { Layout } from "./layout";
 import type { MapOrg } from "./org";
 import { paint, readPalette, type Painted, type Palette } from "./paint";
-import { noteReady } from "./performanceMark";
+import { markFirstDrawn } from "./performanceMark";
 
 interface Painting {
   canvas: RefObject<HTMLCanvasElement | null>;
@@ -42,7 +42,7 @@ export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): 
     resize(element, size, scale);
     palette.current ??= readPalette(element);
     paint(ctx, latest.current, camera, size, scale, palette.current);
-    noteReady();
+    markFirstDrawn();
   }, []);
 
   const ask = useCallback((): void => {

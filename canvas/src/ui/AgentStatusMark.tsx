@@ -34,10 +34,10 @@ const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
   offline: <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function AgentStatusGlyph({ standing }: { standing: StandingName }) {
+export function AgentStatusGlyph({ status }: { status: StandingName }) {
   return (
-    <svg className={`${css.glyph} ${css[standing]}`} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
-      {SHAPES[standing]}
+    <svg className={`${css.glyph} ${css[status]}`} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
+      {SHAPES[status]}
     </svg>
   );
 }
@@ -45,7 +45,7 @@ export function AgentStatusGlyph({ standing }: { standing: StandingName }) {
 export function AgentStatusMark({ standing }: { standing: StandingName }) {
   return (
     <span className={`${css.standing} ${css[standing]}`}>
-      <AgentStatusGlyph standing={standing} />
+      <AgentStatusGlyph status={standing} />
       {STATUS_TEXTS[standing]}
     </span>
   );

@@ -20,7 +20,7 @@ export function UndoBar() {
             <bdi>{last.text}</bdi>
             {last.until !== undefined && <TimeLeft until={last.until} />}
           </p>
-          <ActionProblem deed={action} className={css.problem} />
+          <ActionProblem action={action} className={css.problem} />
           <Button kind="quiet" disabled={action.busy} onClick={() => action.run(last.run, "Taken back", () => undo.set(null))}>
             Undo
           </Button>

@@ -28,11 +28,11 @@ export function useAction(): Action {
   return { busy, problem, run };
 }
 
-export function ActionProblem({ deed, className }: { deed: Action; className: string | undefined }): ReactNode {
-  if (deed.problem === null) return null;
+export function ActionProblem({ action, className }: { action: Action; className: string | undefined }): ReactNode {
+  if (action.problem === null) return null;
   return (
     <p role="alert" className={className}>
-      {deed.problem}
+      {action.problem}
     </p>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useState, type RefObject } from "react";
 
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 const SPARE_ROWS = 8;
 
 interface RowWindow {
@@ -15,7 +15,7 @@ interface RowWindow {
 
 /** `units` is the height of a row in the page's own unit, the size of its text. */
 export function useRowWindow(scroller: RefObject<HTMLElement | null>, count: number, active: number, units: number): RowWindow {
-  const virtual = count > MOST_ROWS;
+  const virtual = count > MAX_ROWS;
   const [view, setView] = useState({ top: 0, height: 800 });
   const rowHeight = pixels(units);
   useEffect(() => {

@@ -166,7 +166,7 @@ export class Connection {
       clearTimeout(this.quietTimer);
       this.quietTimer = undefined;
       const seen = this.view.get();
-      if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", lastFrameAt: lastFrameAt });
+      if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", lastFrameAt });
       if (!wasLive) this.options.onLive();
     } else if (phase === "closed" || phase === "opening") {
       this.quietTimer ??= setTimeout(() => this.showLost(lastFrameAt || this.view.get().lastFrameAt), QUIET_MS);

@@ -37,10 +37,10 @@ const LARGE = 2_000;
 const LARGE_MS = 250;
 
 interface SessionOptions {
-  session: SessionView;
+  identity: SessionView;
   /** Closed with the desk: what it has in hand goes out under no other session. */
   api: Api;
-  vault: KeyValueStorage;
+  storage: KeyValueStorage;
   /** The session is over. */
   onLogOut: () => void;
   /** Somebody else has logged in in this browser: what goes out of this page goes out in their name. */
@@ -92,26 +92,26 @@ export class SessionController {
   };
   private readonly flushReadMarks = (): void => this.readMarks.flush();
 
-  constructor({ session, api, vault, onLogOut, onOther }: SessionOptions) {
-    this.identity = session;
+  constructor({ identity, api, storage, onLogOut, onOther }: SessionOptions) {
+    this.identity = identity;
     this.api = api;
-    const owner = { org: session.org.id, user: session.user.id };
+    const owner = { org: identity.org.id, user: identity.user.id };
     this.owner = `${owner.org}/${owner.user}`;
     this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
-    this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
-    this.drafts = new Drafts(vault, owner, () => Date.now());
-    this.folds = foldsStore(vault, owner);
-    this.seenProblems = seenProblemsStore(vault, owner);
+    this.outbox = new Outbox(storage, owner, (entry) => this.deliver(entry));
+    this.drafts = new Drafts(storage, owner, () => Date.now());
+    this.folds = foldsStore(storage, owner);
+    this.seenProblems = seenProblemsStore(storage, owner);
     confirmBeforeUnload(this.createdWorkspace, (made) => (made?.token ?? "") !== "");
     this.readMarks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.pages = new ChatPages({ api, data: this.data, onRead: (lines) => this.confirmSent(lines) });
-    this.missedDelegations = new MissedDelegations(api, session.org.id, this.data);
-    this.problemLists = new ProblemLists(() => api.problems(session.org.id), Date.now);
-    this.decisions = new UndoableDecisions({ api, orgId: session.org.id, data: this.data, undo: this.undo });
+    this.missedDelegations = new MissedDelegations(api, identity.org.id, this.data);
+    this.problemLists = new ProblemLists(() => api.problems(identity.org.id), Date.now);
+    this.decisions = new UndoableDecisions({ api, orgId: identity.org.id, data: this.data, undo: this.undo });
     this.tabs = new Tabs((word) => this.receiveTabMessage(word, { onLogOut, onOther }));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
-      loadSnapshot: () => api.snapshot(session.org.id),
+      loadSnapshot: () => api.snapshot(identity.org.id),
       checkSession: () => void this.checkSession(onLogOut),
       onSnapshot: (snapshot) => this.receiveSnapshot(snapshot),
       onEvents: (frames) => this.receiveEvents(frames),

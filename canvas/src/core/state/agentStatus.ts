@@ -45,7 +45,7 @@ export const STATUS_TEXTS: Readonly<Record<AgentStatus, string>> = {
   offline: "Offline",
 };
 
-const BY_STATUS: Readonly<Record<string, AgentStatus>> = {
+const BY_WIRE_STATUS: Readonly<Record<string, AgentStatus>> = {
   failed: "failed",
   degraded: "degraded",
   paused: "paused",
@@ -60,18 +60,18 @@ export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | 
   if (workspace.status === "online") {
     return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
   }
-  return BY_STATUS[workspace.status] ?? "offline";
+  return BY_WIRE_STATUS[workspace.status] ?? "offline";
 }
 
 /** The same as people are told it: who waits for leave does not work, whatever it said last. */
-export function shownStatus(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, leave: PendingApproval | undefined): AgentStatus {
-  const standing = statusOf(workspace);
-  return leave !== undefined && rankOf(leave) < rankOf(standing) ? leave : standing;
+export function shownStatus(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, pendingApproval: PendingApproval | undefined): AgentStatus {
+  const status = statusOf(workspace);
+  return pendingApproval !== undefined && rankOf(pendingApproval) < rankOf(status) ? pendingApproval : status;
 }
 
 /** Nobody is there who could do what was told last. */
-export function isSilent(standing: AgentStatus): boolean {
-  return standing === "offline" || standing === "awaiting" || standing === "provisioning";
+export function isSilent(status: AgentStatus): boolean {
+  return status === "offline" || status === "awaiting" || status === "provisioning";
 }
 
 /** What the agent does now, as far as it is there to do it. */
@@ -79,11 +79,11 @@ export function taskOf(workspace: Pick<Workspace, "status" | "active_tasks" | "c
   return isSilent(statusOf(workspace)) ? null : workspace.current_task;
 }
 
-const RANK = new Map(PRECEDENCE.map((standing, rank) => [standing, rank]));
+const RANK = new Map(PRECEDENCE.map((status, rank) => [status, rank]));
 
 /** The place in the table: 0 is the most urgent. */
-export function rankOf(standing: AgentStatus): number {
-  return RANK.get(standing) ?? RANK.size - 1;
+export function rankOf(status: AgentStatus): number {
+  return RANK.get(status) ?? RANK.size - 1;
 }
 
 export type Counts = ReadonlyMap<AgentStatus, number>;

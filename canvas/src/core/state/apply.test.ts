@@ -29,7 +29,7 @@ const TALK: readonly Verb[] = [
   { verb: "hand_over", id: "a", count: 3 },
 ];
 const A = fc.constant("a");
-const duty: fc.Arbitrary<Verb> = fc.oneof(
+const obligation: fc.Arbitrary<Verb> = fc.oneof(
   fc.record({ verb: fc.constantFrom("decline" as const, "be_late" as const, "send_draft" as const, "drop_draft" as const, "forget" as const), id: A, at: fc.nat(9) }),
   fc.record({ verb: fc.constant("draft" as const), id: A, at: fc.nat(9), text: WORDS }),
   fc.record({ verb: fc.constant("peer_asks" as const), id: A }),
@@ -39,7 +39,7 @@ const duty: fc.Arbitrary<Verb> = fc.oneof(
 /** Enough that each way of a duty is walked. */
 const MANY = { numRuns: 400 };
 const anything = fc.array(verb, { minLength: 1, maxLength: 50 });
-const answering = fc.array(fc.oneof({ weight: 3, arbitrary: duty }, { weight: 1, arbitrary: verb }), { maxLength: 20 });
+const answering = fc.array(fc.oneof({ weight: 3, arbitrary: obligation }, { weight: 1, arbitrary: verb }), { maxLength: 20 });
 const verbs: fc.Arbitrary<readonly Verb[]> = fc.oneof(anything, answering.map((more) => [...TALK, ...more]));
 
 function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {

@@ -126,7 +126,7 @@ export function approvalOf(value: unknown): Approval | null {
     decided: decisionOf(members(value)?.["decided"], nameOf),
     usedAt: text(value, "used_at"),
     policy: list(value, "policy").map((each) => ({ kind: text(each, "kind") ?? "", text: text(each, "text") ?? "" })),
-    path: list(value, "path").map((hop) => pathStepOf(hop, nameOf)),
+    path: list(value, "path").map((step) => pathStepOf(step, nameOf)),
     seq,
   };
 }
@@ -140,8 +140,8 @@ type NameOf = (id: string) => string | undefined;
 /** Who acts as an agent is told by id alone; its name stands where it was asked. */
 function namesIn(value: unknown, requesterId: string, requesterName: string): NameOf {
   const names = new Map([[requesterId, requesterName]]);
-  for (const hop of list(value, "path")) {
-    const [id, name] = [text(hop, "holder", "id"), text(hop, "holder", "name")];
+  for (const step of list(value, "path")) {
+    const [id, name] = [text(step, "holder", "id"), text(step, "holder", "name")];
     if (id !== null && name !== null && name !== "") names.set(id, name);
   }
   return (id) => names.get(id);

@@ -40,10 +40,10 @@ export function withDeliveryStep(chat: Chat, step: DeliveryStep): Chat {
 
 /** Why a message that is stored is not with the agent yet; null if there is no reason to wait. */
 export function waitReason(workspace: Workspace, now: number): string | null {
-  const standing = statusOf(workspace);
-  if (standing === "paused") return "the agent is paused";
-  if (standing === "hibernated") return "the agent sleeps";
-  if (isSilent(standing)) {
+  const status = statusOf(workspace);
+  if (status === "paused") return "the agent is paused";
+  if (status === "hibernated") return "the agent sleeps";
+  if (isSilent(status)) {
     const heard = workspace.last_heard_at;
     return heard === null ? "no agent has come yet" : `no sign of life for ${duration(heard, now)}`;
   }

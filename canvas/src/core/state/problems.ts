@@ -183,9 +183,9 @@ export function reasonText(reason: string): string {
 
 /** Why mail waits, and what can be done so that somebody takes it. */
 export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
-  const standing = statusOf(workspace);
-  if (isSilent(standing) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
-  switch (standing) {
+  const status = statusOf(workspace);
+  if (isSilent(status) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
+  switch (status) {
     case "paused":
       return "The agent is paused, and gets nothing until it is resumed";
     case "hibernated":

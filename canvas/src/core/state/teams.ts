@@ -13,14 +13,14 @@ export interface Team {
 }
 
 /** Teams by the id of their lead. */
-export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, leaves: ReadonlyMap<string, PendingApproval>): ReadonlyMap<string, Team> {
+export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, pendingApprovals: ReadonlyMap<string, PendingApproval>): ReadonlyMap<string, Team> {
   const tallies = new Map<string, number[]>();
   for (const id of tree.children.keys()) tallies.set(id, PRECEDENCE.map(() => 0));
   for (const id of walk(tree).reverse()) {
     const workspace = workspaces.get(id);
     const own = tallies.get(id);
     const above = tallies.get(tree.parent.get(id) ?? "");
-    const place = workspace ? rankOf(shownStatus(workspace, leaves.get(id))) : -1;
+    const place = workspace ? rankOf(shownStatus(workspace, pendingApprovals.get(id))) : -1;
     if (own && place >= 0) own[place] = (own[place] ?? 0) + 1;
     if (above && own) own.forEach((count, at) => (above[at] = (above[at] ?? 0) + count));
     else if (above && place >= 0) above[place] = (above[place] ?? 0) + 1;
@@ -29,7 +29,7 @@ export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, 
 }
 
 function summed(tally: readonly number[]): Team {
-  const counts = new Map(PRECEDENCE.map((standing, at) => [standing, tally[at] ?? 0] as const).filter(([, count]) => count > 0));
+  const counts = new Map(PRECEDENCE.map((status, at) => [status, tally[at] ?? 0] as const).filter(([, count]) => count > 0));
   const size = tally.reduce((total, count) => total + count, 0);
   return { size, counts, worst: [...counts.keys()][0] ?? "offline" };
 }

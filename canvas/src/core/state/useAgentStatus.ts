@@ -7,6 +7,6 @@ import { shownStatus, type AgentStatus } from "./agentStatus";
 
 /** Of an agent that is not there: it is offline. */
 export function useAgentStatus(workspace: Workspace | undefined): AgentStatus {
-  const leave = useData((state) => pendingByWorkspace(state.approvals).get(workspace?.id ?? ""));
-  return workspace === undefined ? "offline" : shownStatus(workspace, leave);
+  const pendingApproval = useData((state) => pendingByWorkspace(state.approvals).get(workspace?.id ?? ""));
+  return workspace === undefined ? "offline" : shownStatus(workspace, pendingApproval);
 }

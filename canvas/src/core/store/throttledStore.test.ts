@@ -8,17 +8,17 @@ afterEach(() => void vi.useRealTimers());
 
 test("without a wait it follows every change at once", () => {
   const source = createStore(0);
-  const calm = throttledStore(source, () => 0);
+  const throttled = throttledStore(source, () => 0);
   source.set(1);
   source.set(2);
-  expect(calm.get()).toBe(2);
+  expect(throttled.get()).toBe(2);
 });
 
 test("with a wait it follows the first change at once, then the last of each time", () => {
   const source = createStore(0);
-  const calm = throttledStore(source, () => 250);
+  const throttled = throttledStore(source, () => 250);
   const seen: number[] = [];
-  calm.subscribe(() => seen.push(calm.get()));
+  throttled.subscribe(() => seen.push(throttled.get()));
   for (let turn = 1; turn <= 10; turn += 1) {
     source.set(turn);
     vi.advanceTimersByTime(100);

@@ -4,13 +4,13 @@ import { createStore, type Store } from "./store";
 
 /** A store that follows `source`: at once, or after the time that `waitOf` gives since it last did. */
 export function throttledStore<T>(source: Store<T>, waitOf: (value: T) => number): Store<T> {
-  const calm = createStore(source.get());
+  const throttled = createStore(source.get());
   let followedAt = Number.NEGATIVE_INFINITY;
   let timer: ReturnType<typeof setTimeout> | null = null;
   const follow = (): void => {
     timer = null;
     followedAt = performance.now();
-    calm.set(source.get());
+    throttled.set(source.get());
   };
   source.subscribe(() => {
     if (timer !== null) return;
@@ -18,5 +18,5 @@ export function throttledStore<T>(source: Store<T>, waitOf: (value: T) => number
     if (wait <= 0) follow();
     else timer = setTimeout(follow, wait);
   });
-  return calm;
+  return throttled;
 }

@@ -222,7 +222,7 @@ export class ModelServer {
   private remove(row: SnapshotWorkspace): void {
     this.rows.delete(row.id);
     this.chats.delete(row.id);
-    this.obligations.forget(row.id);
+    this.obligations.remove(row.id);
     for (const each of this.rows.values()) if (each.parent_id === row.id) this.do({ verb: "remove", id: each.id });
     this.seq += 1;
     this.push("WORKSPACE_REMOVED", row.id, { removed_at: this.now() }, { kind: "workspace", id: row.id, rev: row.rev + 1 });

@@ -34,13 +34,13 @@ export class ObligationModel {
     if (!own.has(seq)) own.set(seq, { activityId, overdue: false, draft: null, closed: null, reason: null });
   }
 
-  forget(id: string): void {
+  remove(id: string): void {
     this.all.delete(id);
   }
 
   /** The agent writes to its user: the newest duty to a person ends. */
   answer(id: string, asked: readonly number[]): ObligationEvent[] {
-    const newest = this.seqs(id, (duty) => duty.closed === null).filter((seq) => asked.includes(seq)).at(-1);
+    const newest = this.seqs(id, (obligation) => obligation.closed === null).filter((seq) => asked.includes(seq)).at(-1);
     return newest === undefined ? [] : this.close(id, newest, "answered", null);
   }
 

@@ -48,12 +48,12 @@ export class TestPage {
   readonly app: App;
   readonly session: SessionController;
 
-  constructor({ role = "owner", vault = memoryStorage() }: { role?: string; vault?: KeyValueStorage } = {}) {
+  constructor({ role = "owner", storage = memoryStorage() }: { role?: string; storage?: KeyValueStorage } = {}) {
     stubWindow();
-    this.storage = vault;
+    this.storage = storage;
     const session: SessionView = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
-    this.app = new App(vault);
-    this.session = new SessionController({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
+    this.app = new App(storage);
+    this.session = new SessionController({ identity: session, api: this.api, storage, onLogOut: () => undefined, onOther: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
     vi.spyOn(this.api, "people").mockResolvedValue([]);

@@ -71,8 +71,8 @@ export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
       )}
       <Part title="Its way so far">
         <ol className={css.path}>
-          {approval.path.map((hop, at) => (
-            <Step key={at} hop={hop} said={hop.what === "requested" && hop.note === approval.reason ? "" : hop.note} />
+          {approval.path.map((step, at) => (
+            <Step key={at} step={step} said={step.what === "requested" && step.note === approval.reason ? "" : step.note} />
           ))}
         </ol>
       </Part>
@@ -219,24 +219,24 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 }
 
 /** `said`: what it said, unless that is to be read above already. */
-function Step({ hop, said }: { hop: PathStep; said: string }) {
-  const { who, did } = stepText(hop);
+function Step({ step, said }: { step: PathStep; said: string }) {
+  const { who, did } = stepText(step);
   return (
     <li>
       <span>
         <bdi className={css.name}>{who}</bdi> {did}
       </span>
-      <time dateTime={hop.at} title={absolute(hop.at)} className={css.time}>
-        {exact(hop.at)}
+      <time dateTime={step.at} title={absolute(step.at)} className={css.time}>
+        {exact(step.at)}
       </time>
-      {hop.why !== "" && <bdi className={css.fact}>{showInvisible(hop.why)}</bdi>}
+      {step.why !== "" && <bdi className={css.fact}>{showInvisible(step.why)}</bdi>}
       {said !== "" && <bdi className={css.said}>“{showInvisible(said)}”</bdi>}
     </li>
   );
 }
 
 /** So many of the last messages say enough of what it is about. */
-const LAST = 4;
+const CONTEXT_MESSAGES = 4;
 
 function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
   const chat = useData((state) => state.chats.get(workspaceId));
@@ -245,7 +245,7 @@ function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
   // There is no chat of an agent that is gone.
   const { problem, retry } = useNewestPage(workspaceId, loaded || !known);
   if (!known) return null;
-  const last = (chat?.lines ?? []).filter(isMessageLine).slice(-LAST);
+  const last = (chat?.lines ?? []).filter(isMessageLine).slice(-CONTEXT_MESSAGES);
   return (
     <Part title="Last messages">
       {last.length === 0 && problem === null && <p className={css.fact}>{loaded ? "Nobody has written in its chat." : "Reading…"}</p>}

@@ -76,8 +76,8 @@ const LISTS: readonly ListTexts[] = [
 /** The words of who may only look: nothing waits for them. */
 const VIEWER_TEXTS: Partial<ListTexts> = { label: "Waiting for a person", none: "Nothing waits for a person" };
 
-function listTextsFor(maySend: boolean): readonly ListTexts[] {
-  return maySend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...VIEWER_TEXTS } : each));
+function listTextsFor(canSend: boolean): readonly ListTexts[] {
+  return canSend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...VIEWER_TEXTS } : each));
 }
 
 function List({ name, current }: { name: ListName; current: string | null }) {
@@ -85,7 +85,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
   const lists = useData((state) => approvalLists(state.approvals));
   const all = lists[name];
   const shelves = listTextsFor(canSend);
-  const shelf = shelves.find((each) => each.name === name) ?? LISTS[0]!;
+  const texts = shelves.find((each) => each.name === name) ?? LISTS[0]!;
   const heading = useRef<HTMLHeadingElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
@@ -95,7 +95,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
   const seen = useSeenRows(list, shown);
   useListKeys(list);
   useEffect(() => void decisions.readWaiting(Date.now), [decisions]);
-  const past = usePast(shelf.past ?? false);
+  const past = usePast(texts.past ?? false);
   useEffect(() => {
     if (list.current !== null) list.current.scrollTop = 0;
   }, [name, start]);
@@ -122,7 +122,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
       <Unsettled list={name} />
       <div className={css.scroller} ref={list}>
         {all.length === 0 ? (
-          <Empty shelf={shelf} past={past} />
+          <Empty texts={texts} past={past} />
         ) : (
           <ul className={css.rows} aria-label="Requests">
             {shown.map((each) => (
@@ -130,7 +130,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
             ))}
           </ul>
         )}
-        {all.length > 0 && <Pager shelf={shelf} past={past} start={start} count={all.length} onFrom={setFrom} />}
+        {all.length > 0 && <Pager texts={texts} past={past} start={start} count={all.length} onFrom={setFrom} />}
       </div>
       {tickable.length > 1 && chosen.length === 0 && (
         <p className={css.batch}>
@@ -164,7 +164,7 @@ function usePast(wanted: boolean): PastApprovals {
 }
 
 interface PagerProps {
-  shelf: ListTexts;
+  texts: ListTexts;
   past: PastApprovals;
   start: number;
   count: number;
@@ -172,11 +172,11 @@ interface PagerProps {
 }
 
 /** Goes through a long list, and back to what this page has not read yet. */
-function Pager({ shelf, past, start, count, onFrom }: PagerProps) {
+function Pager({ texts, past, start, count, onFrom }: PagerProps) {
   const { decisions } = useSession();
   const end = Math.min(count, start + PAGE_SIZE);
   const isLast = end === count;
-  const mayRead = shelf.past === true && isLast && !past.reachedEnd;
+  const mayRead = texts.past === true && isLast && !past.reachedEnd;
   const isFull = mayRead && count >= MAX_KEPT;
   const read = async (): Promise<void> => {
     await decisions.readPast(true);
@@ -198,7 +198,7 @@ function Pager({ shelf, past, start, count, onFrom }: PagerProps) {
         </Button>
       )}
       {isFull && <span>This page keeps no more than {MAX_KEPT.toLocaleString("en-GB")}. Older ones are in the chats.</span>}
-      {shelf.past && past.problem !== null && (
+      {texts.past && past.problem !== null && (
         <p role="alert" className={css.problem}>
           Older ones could not be read: {past.problem}
         </p>
@@ -261,21 +261,21 @@ function ReadProblem({ empty }: { empty: boolean }) {
 }
 
 /** Never said of a list that could not be read. */
-function Empty({ shelf, past }: { shelf: ListTexts; past: PastApprovals }) {
+function Empty({ texts, past }: { texts: ListTexts; past: PastApprovals }) {
   const { decisions } = useSession();
   const { readAt, problem } = useStored(decisions.status);
   if (problem !== null) return null;
-  if (shelf.past && past.problem !== null) {
+  if (texts.past && past.problem !== null) {
     return (
       <Notice icon="warning" title="They could not be read" actions={<Button onClick={() => void decisions.readPast(false)}>Try again</Button>}>
         {past.problem}
       </Notice>
     );
   }
-  if (readAt === null || (shelf.past && past.oldest === null && !past.reachedEnd)) return <Notice icon="clock" title="Reading the requests…" />;
+  if (readAt === null || (texts.past && past.oldest === null && !past.reachedEnd)) return <Notice icon="clock" title="Reading the requests…" />;
   return (
-    <Notice icon="check" title={shelf.none}>
-      {shelf.empty}
+    <Notice icon="check" title={texts.none}>
+      {texts.empty}
     </Notice>
   );
 }

@@ -95,9 +95,9 @@ function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => 
 }
 
 function ConcernMark({ kind }: { kind: Concern["kind"] }) {
-  if (kind === "failed" || kind === "degraded") return <AgentStatusGlyph standing={kind} />;
-  if (kind === "silent") return <AgentStatusGlyph standing="offline" />;
-  if (kind === "approval") return <AgentStatusGlyph standing="waiting" />;
+  if (kind === "failed" || kind === "degraded") return <AgentStatusGlyph status={kind} />;
+  if (kind === "silent") return <AgentStatusGlyph status="offline" />;
+  if (kind === "approval") return <AgentStatusGlyph status="waiting" />;
   const icon = kind === "unread" ? "chats" : "warning";
   return (
     <span className={kind === "unread" ? css.mail : css.stuck}>

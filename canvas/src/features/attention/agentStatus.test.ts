@@ -44,9 +44,9 @@ test("a team of any two is told by the one that is earlier in the table, and cou
     PRECEDENCE.forEach((other, beside) => {
       const both = [agent("lead", status[one]), agent("member", { ...status[other], parent_id: "lead" })];
       const tree = buildTree(new Map(both.map((each) => [each.id, orgNodeOf(each)])));
-      const leaves = new Map<string, PendingApproval>();
-      for (const [id, each] of [["lead", one], ["member", other]] as const) if (each === "waiting" || each === "asking") leaves.set(id, each);
-      const team = teamsOf(tree, new Map(both.map((each) => [each.id, each])), leaves).get("lead");
+      const pendingApprovals = new Map<string, PendingApproval>();
+      for (const [id, each] of [["lead", one], ["member", other]] as const) if (each === "waiting" || each === "asking") pendingApprovals.set(id, each);
+      const team = teamsOf(tree, new Map(both.map((each) => [each.id, each])), pendingApprovals).get("lead");
       expect(team?.worst).toBe(PRECEDENCE[Math.min(at, beside)]);
       expect(team?.size).toBe(2);
       expect(team?.counts.get(other)).toBe(one === other ? 2 : 1);

@@ -66,8 +66,8 @@ function deadLetterConcerns(letters: readonly DeadLetter[]): Concern[] {
 
 /** One for each agent whose work failed, does not go on, or was stopped. */
 function delegationConcerns(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: DelegationProblems): Concern[] {
-  const works = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
-  const about = [...works, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];
+  const delegations = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
+  const about = [...delegations, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];
   return onePerAgent("work", about.map((each) => ({ ...each, workspaceName: workspaces.get(each.workspaceId)?.name ?? "An agent" })));
 }
 
@@ -98,11 +98,11 @@ function byAge(one: Concern, other: Concern): number {
 
 function statusConcern(workspace: Workspace): Concern | null {
   const about = { workspaceId: workspace.id, name: workspace.name, unread: 0 };
-  const standing = statusOf(workspace);
-  if (standing === "failed" || standing === "degraded") {
-    return { ...about, kind: standing, since: workspace.updated_at };
+  const status = statusOf(workspace);
+  if (status === "failed" || status === "degraded") {
+    return { ...about, kind: status, since: workspace.updated_at };
   }
-  if (!isSilent(standing) || workspace.last_heard_at === null) return null;
+  if (!isSilent(status) || workspace.last_heard_at === null) return null;
   return { ...about, kind: "silent", since: workspace.last_heard_at };
 }
 

@@ -98,13 +98,13 @@ test("sending shows how far it is and can be stopped", async () => {
 
 test("after the page was loaded again, a message says honestly which file it has no more", async () => {
   const storage = memoryStorage();
-  const first = await page({ vault: storage });
+  const first = await page({ storage });
   vi.spyOn(first.api, "upload").mockRejectedValue(new NoResponseError("The server did not answer."));
   pick(file("a.txt"));
   fireEvent.click(sendButton());
   await flushPromises();
   document.body.innerHTML = "";
-  const later = await page({ vault: storage });
+  const later = await page({ storage });
   const upload = vi.spyOn(later.api, "upload");
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
   await flushPromises();

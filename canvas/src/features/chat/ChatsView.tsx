@@ -117,7 +117,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
 function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messageId: string | null; back: boolean }) {
   const { router } = useApp();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
-  const standing = useAgentStatus(workspace);
+  const status = useAgentStatus(workspace);
   const toList = (): void => router.go({ view: "chats", workspaceId: null, messageId: null });
   if (workspace === undefined) {
     return (
@@ -134,7 +134,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <AgentStatusMark standing={standing} />
+            <AgentStatusMark standing={status} />
             <span className={css.last}>{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>

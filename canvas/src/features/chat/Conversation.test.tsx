@@ -117,7 +117,7 @@ test("a refusal is told in the server's words", async () => {
 
 test("a draft survives leaving and coming back, and is gone once it was sent", async () => {
   const storage = memoryStorage();
-  const made = page({ vault: storage }).load();
+  const made = page({ storage }).load();
   vi.spyOn(made.api, "send").mockResolvedValue({});
   const first = made.show(<Conversation workspaceId="a" />);
   fireEvent.change(field(), { target: { value: "half a thou" } });

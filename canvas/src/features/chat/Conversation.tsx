@@ -45,9 +45,9 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   useAnnouncedMessages(workspace?.name ?? "", chat.lines, chat.loaded);
   const delegations = useData((state) => state.delegations);
   useAnnouncedDelegations(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
-  const leave = useApprovals(workspaceId, chat.loaded);
+  const pendingApproval = useApprovals(workspaceId, chat.loaded);
   const { lines, atEnd, hasOlder } = transcript;
-  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedWithin(leave.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [leave.placed, lines, hasOlder, atEnd, chat.loaded]);
+  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedWithin(pendingApproval.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [pendingApproval.placed, lines, hasOlder, atEnd, chat.loaded]);
   const items = useMemo(
     () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
     [lines, atEnd, unsent, delegations, approvals, newAfter, now],
@@ -122,7 +122,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
         )}
       </div>
       {problem !== null && items.length > 0 && <NewBelow words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
-      {leave.problem !== null && <NewBelow words={`What was asked for in this chat could not be read: ${leave.problem}`} onRetry={leave.retry} />}
+      {pendingApproval.problem !== null && <NewBelow words={`What was asked for in this chat could not be read: ${pendingApproval.problem}`} onRetry={pendingApproval.retry} />}
       {drop.over && (
         <p className={css.drop}>
           <span>

@@ -61,7 +61,7 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
           </Button>
         </div>
       )}
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </div>
   );
 }

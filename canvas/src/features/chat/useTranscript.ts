@@ -11,7 +11,7 @@ import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineW
 const END_PX = 24;
 const EDGE_PX = 240;
 /** So many pages are read to find a message that a link names. */
-const MOST_PAGES = 20;
+const MAX_PAGES = 20;
 
 interface Asked {
   workspaceId: string;
@@ -240,7 +240,7 @@ function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: L
       done.current = messageId;
       latest.current.onFound(at);
       requestAnimationFrame(() => focusMessage(list.current, messageId));
-    } else if (chat.reachedEnd || pages.current >= MOST_PAGES) {
+    } else if (chat.reachedEnd || pages.current >= MAX_PAGES) {
       done.current = messageId;
       latest.current.onMissing();
     } else {

@@ -34,7 +34,7 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
     router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" });
   };
   // Both put away a token that is shown nowhere else.
-  const leave = (go: () => void): void => (connection.token === "" ? go() : setNext(() => go));
+  const pendingApproval = (go: () => void): void => (connection.token === "" ? go() : setNext(() => go));
   return (
     <div className={css.arrival}>
       <h3 ref={heading} tabIndex={-1} className={css.made}>
@@ -44,10 +44,10 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
       <SetupSteps workspaceId={connection.id} hosts={hosts} />
       <Checklist workspaceId={connection.id} />
       <div className={css.after}>
-        <Button kind="primary" onClick={() => leave(openChat)}>
+        <Button kind="primary" onClick={() => pendingApproval(openChat)}>
           Open its chat
         </Button>
-        <Button onClick={() => leave(onAnother)}>Connect another</Button>
+        <Button onClick={() => pendingApproval(onAnother)}>Connect another</Button>
       </div>
       {next !== null && <Ask onGo={next} onStay={() => setNext(null)} />}
     </div>

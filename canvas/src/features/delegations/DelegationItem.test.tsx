@@ -244,7 +244,7 @@ test("work in trouble is a problem until somebody has seen it, also on the next 
   fireEvent.click(within(region).getByRole("button", { name: "I have seen it" }));
   expect(screen.getByText("Nothing is stuck")).toBeTruthy();
   first.unmount();
-  const again = page(DAY, { vault: made.storage }).load();
+  const again = page(DAY, { storage: made.storage }).load();
   again.deliver();
   await again.session.problemLists.read();
   again.show(<ProblemsView />);

@@ -109,7 +109,7 @@ export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "re
           Show all
         </Button>
       )}
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </div>
   );
 }
@@ -173,7 +173,7 @@ export function DelegationActions({ delegation, inView = false, children }: { de
         </Link>
       )}
       {!inView && <CopyButtons delegation={delegation} />}
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </div>
   );
 }

@@ -18,9 +18,9 @@ const MAX_ROWS = 100;
 const NONE: readonly Delegation[] = [];
 
 export function DelegationsTab({ workspaceId }: { workspaceId: string }) {
-  const works = useData((state) => delegationsByWorkspace(state.delegations).get(workspaceId)) ?? NONE;
+  const delegations = useData((state) => delegationsByWorkspace(state.delegations).get(workspaceId)) ?? NONE;
   const { problem, read, retry } = useReadDelegations(workspaceId);
-  if (works.length === 0) {
+  if (delegations.length === 0) {
     if (problem !== null) {
       return (
         <Notice icon="warning" title="The work could not be read" actions={<Button onClick={retry}>Try again</Button>}>
@@ -46,11 +46,11 @@ export function DelegationsTab({ workspaceId }: { workspaceId: string }) {
         </p>
       )}
       <ul className={css.list} aria-label="Work given and taken">
-        {works.slice(0, MAX_ROWS).map((each) => (
+        {delegations.slice(0, MAX_ROWS).map((each) => (
           <DelegationRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
         ))}
       </ul>
-      {works.length > MAX_ROWS && <p className={css.more}>Older work is in the chats.</p>}
+      {delegations.length > MAX_ROWS && <p className={css.more}>Older work is in the chats.</p>}
     </div>
   );
 }

@@ -14,14 +14,14 @@ export function MetricsTable({ calls, templateId, turn }: { calls: InstructionsA
     <>
       {value.trial !== null && <TrialText trial={value.trial} />}
       <div className={css.table} tabIndex={0} role="region" aria-label={`Figures of ${templateId}`}>
-        <Table figures={value} />
+        <Table metrics={value} />
       </div>
       <p className={css.hint}>Of those that came to an end, “answered” is how many were answered or declined through Molecule.</p>
     </>
   );
 }
 
-function Table({ figures }: { figures: TemplateMetrics }) {
+function Table({ metrics }: { metrics: TemplateMetrics }) {
   return (
     <table>
       <thead>
@@ -34,7 +34,7 @@ function Table({ figures }: { figures: TemplateMetrics }) {
         </tr>
       </thead>
       <tbody>
-        {figures.versions.map((each) => (
+        {metrics.versions.map((each) => (
           <tr key={each.version}>
             <th scope="row">{each.version}</th>
             {[each.deliveries, each.answered, each.declined, each.outside, each.overdue, each.open].map((count, at) => (

@@ -39,7 +39,7 @@ export function NewTemplate({ calls, rows, onMade, onClose }: Props) {
           ))}
         </select>
         <p className={css.hint}>It says what that one says, until you change a text or add one. Agents get it once it is chosen for them, in their panel.</p>
-        <ActionProblem deed={action} className={css.problem} />
+        <ActionProblem action={action} className={css.problem} />
         <div className={css.deeds}>
           <Button type="submit" kind="primary" disabled={action.busy || name.trim() === ""}>
             Make it

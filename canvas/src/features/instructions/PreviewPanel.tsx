@@ -17,17 +17,17 @@ interface Props {
   runtime: string;
   parts: Parts;
   /** What is wrong with the text, or unusual in it, whenever the server was asked. */
-  onMarks: (marks: readonly Finding[]) => void;
+  onFindings: (marks: readonly Finding[]) => void;
 }
 
-export function PreviewPanel({ templateId, runtime, parts, onMarks }: Props) {
+export function PreviewPanel({ templateId, runtime, parts, onFindings }: Props) {
   const workspaces = useData((state) => state.workspaces);
   const agents = useMemo(() => [...workspaces.values()].sort((one, other) => one.name.localeCompare(other.name)), [workspaces]);
   const [chosen, setChosen] = useState<string | null>(null);
   const workspaceId = chosen ?? (agents.find((each) => each.runtime === runtime) ?? agents[0])?.id ?? null;
   const [kind, setKind] = useState<string>("canvas_user");
   const [form, setForm] = useState<string>("full");
-  const { preview, problem, asking } = usePreview({ workspaceId, kind, form, templateId, parts }, onMarks);
+  const { preview, problem, asking } = usePreview({ workspaceId, kind, form, templateId, parts }, onFindings);
   return (
     <section className={css.preview} aria-label="Preview">
       <h3>What an agent reads</h3>
@@ -94,13 +94,13 @@ interface PreviewInput {
 }
 
 /** Asks the server when nothing has changed for a moment. Of several answers the one to the last question counts. */
-function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput, onMarks: Props["onMarks"]): { preview: Preview | null; problem: string | null; asking: boolean } {
+function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput, onFindings: Props["onFindings"]): { preview: Preview | null; problem: string | null; asking: boolean } {
   const { api, identity } = useSession();
   const [shown, setShown] = useState<{ preview: Preview | null; problem: string | null }>({ preview: null, problem: null });
   const [asking, setAsking] = useState(false);
   const turn = useRef(0);
-  const told = useRef(onMarks);
-  told.current = onMarks;
+  const told = useRef(onFindings);
+  told.current = onFindings;
   useEffect(() => {
     if (workspaceId === null) return;
     turn.current += 1;

@@ -80,16 +80,16 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
 
 function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; template: Template; onSaved: () => Promise<void> }) {
   const draft = useDraft(template);
-  const [marks, setMarks] = useState<readonly Finding[]>([]);
+  const [marks, setFindings] = useState<readonly Finding[]>([]);
   const [note, setNote] = useState("");
   const [inForce, setInForce] = useState(true);
   const action = useAction();
-  const hear = useCallback((found: readonly Finding[]) => setMarks(found), []);
+  const hear = useCallback((found: readonly Finding[]) => setFindings(found), []);
   const save = (): void =>
     action.run(
       () =>
         calls.save(template.id, draft.parts, note.trim(), inForce).catch((error: unknown) => {
-          setMarks(findingsOf(error));
+          setFindings(findingsOf(error));
           throw error;
         }),
       inForce ? "Saved, and in force" : "Saved",
@@ -128,11 +128,11 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
             </Button>
             {draft.dirty && <span className={css.hint}>Not saved yet</span>}
           </div>
-          <ActionProblem deed={action} className={css.problem} />
+          <ActionProblem action={action} className={css.problem} />
         </div>
       </div>
       <div className={css.beside}>
-        <PreviewPanel templateId={template.id} runtime={template.runtime} parts={draft.parts} onMarks={hear} />
+        <PreviewPanel templateId={template.id} runtime={template.runtime} parts={draft.parts} onFindings={hear} />
         <TestPush template={template} />
       </div>
     </div>
@@ -208,7 +208,7 @@ function Remove({ calls, row, onRemoved }: { calls: InstructionsApi; row: Row; o
         <Dialog label={`Remove ${row.id}?`} onClose={() => setAsking(false)}>
           <div className={css.form}>
             <p>{row.edited ? "What came with Molecule is in force again." : "It must be chosen for no agent, and no other template may extend it."}</p>
-            <ActionProblem deed={action} className={css.problem} />
+            <ActionProblem action={action} className={css.problem} />
             <div className={css.deeds}>
               <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => calls.remove(row.id), "Removed", onDone)}>
                 Remove it

@@ -102,7 +102,7 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
           </span>
         )}
       </div>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
       {open && before !== undefined && <DiffView diffs={diffParts(before.parts, version.parts)} none="Its texts are those of the version before." />}
     </li>
   );

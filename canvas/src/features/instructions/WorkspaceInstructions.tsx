@@ -48,7 +48,7 @@ export default function WorkspaceInstructions({ workspace }: { workspace: Worksp
         <input type="checkbox" disabled={action.busy} checked={shown.send_drafts} onChange={(event) => change({ send_drafts: event.target.checked })} />
         Send what it said without sending it
       </label>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </div>
   );
 }
@@ -121,7 +121,7 @@ function TemplateChoice({ workspace }: { workspace: Workspace }) {
           {problem}
         </p>
       )}
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </div>
   );
 }

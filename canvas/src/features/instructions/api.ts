@@ -80,8 +80,8 @@ export class InstructionsApi {
   }
 
   async preview({ workspaceId, kind, form, templateId, parts }: PreviewRequest): Promise<{ preview: Preview; warnings: readonly Finding[] }> {
-    const wish = { workspace_id: workspaceId, kind, form, template_id: templateId, parts: bodyOf(parts) };
-    const answer = await this.api.request("POST", `${this.root}/preview`, wish);
+    const input = { workspace_id: workspaceId, kind, form, template_id: templateId, parts: bodyOf(parts) };
+    const answer = await this.api.request("POST", `${this.root}/preview`, input);
     return { preview: previewOf(answer), warnings: warningsOf(answer) };
   }
 

@@ -9,21 +9,21 @@ export function Notifier() {
   const { data, canSend } = useSession();
   useEffect(() => {
     if (!canSend) return;
-    const notifying = new Notifications({
+    const notifications = new Notifications({
       settings: () => settings.get(),
       open: (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
       onUnable: () => settings.change({ notify: false, cannotNotify: true }),
     });
     const take = (): void => {
       const approvals = data.get()?.approvals;
-      if (approvals !== undefined) notifying.update(approvals);
+      if (approvals !== undefined) notifications.update(approvals);
     };
-    notifying.start();
+    notifications.start();
     take();
-    const leave = data.subscribe(take);
+    const pendingApproval = data.subscribe(take);
     return () => {
-      leave();
-      notifying.stop();
+      pendingApproval();
+      notifications.stop();
     };
   }, [router, settings, data, canSend]);
   return null;

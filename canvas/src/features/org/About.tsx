@@ -15,7 +15,7 @@ import { plural } from "../../core/text/strings";
 import css from "./About.module.css";
 import { AgentActions } from "./AgentActions";
 
-const SeatInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
+const WorkspaceInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
 
 export function About({ workspace }: { workspace: Workspace }) {
   const { canSend } = useSession();
@@ -27,7 +27,7 @@ export function About({ workspace }: { workspace: Workspace }) {
       {canSend && (
         <Section title="Its answers">
           <Suspense fallback={<p className={css.none}>Reading…</p>}>
-            <SeatInstructions workspace={workspace} />
+            <WorkspaceInstructions workspace={workspace} />
           </Suspense>
         </Section>
       )}

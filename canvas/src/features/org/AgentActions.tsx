@@ -46,7 +46,7 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
         {leads && <Button onClick={() => setAsked("collapse")}>Remove its team…</Button>}
         <Button onClick={() => setAsked("remove")}>Remove…</Button>
       </div>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
       {token !== null && <NewToken token={token} onHide={() => setToken(null)} />}
       {identity.user.role === "owner" && <Abilities workspace={workspace} />}
       {asked === "move" && <MoveDialog workspace={workspace} onClose={close} />}
@@ -81,7 +81,7 @@ function Abilities({ workspace }: { workspace: Workspace }): ReactNode {
         <input type="checkbox" checked={workspace.broadcast_enabled} onChange={(event) => set("broadcast_enabled", event.target.checked)} />
         Write to all agents at once
       </label>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </fieldset>
   );
 }

@@ -23,7 +23,7 @@ import { useAgentStatus } from "../../core/state/useAgentStatus";
 const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
 const PromptTab = lazyPart(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
 const ThreadsTab = lazyPart(() => import("../threads").then((found) => found.ThreadsTab));
-const WorkTab = lazyPart(() => import("./inspectorTabs").then((found) => found.DelegationsTab));
+const DelegationsTab = lazyPart(() => import("./inspectorTabs").then((found) => found.DelegationsTab));
 
 interface Props {
   workspaceId: string;
@@ -92,7 +92,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
         >
           {tab === "chat" && <Conversation workspaceId={workspaceId} />}
           <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
-            {tab === "work" && <WorkTab workspaceId={workspaceId} />}
+            {tab === "work" && <DelegationsTab workspaceId={workspaceId} />}
             {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "about" && <About workspace={workspace} />}

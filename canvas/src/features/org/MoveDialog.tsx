@@ -54,7 +54,7 @@ export function MoveDialog({ workspace, target, onClose }: Props) {
             {refusal}
           </p>
         )}
-        <ActionProblem deed={action} className={css.problem} />
+        <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={chosen === null || refusal !== null || action.busy}>
             Move

@@ -144,7 +144,7 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
-  const standing = useAgentStatus(workspace);
+  const status = useAgentStatus(workspace);
   if (!workspace) return null;
   const place: React.CSSProperties & Record<"--level", number> = { "--level": level };
   if (top !== null) place.transform = `translateY(${top}px)`;
@@ -164,11 +164,11 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       <span className={expanded === null ? css.leaf : css.twist} aria-hidden="true">
         {expanded !== null && <Icon name="right" size={12} />}
       </span>
-      <AgentStatusGlyph standing={standing} />
+      <AgentStatusGlyph status={status} />
       <span className={css.name}>{workspace.name}</span>
       <Badge unread={unanswered} word="without an answer" wrong />
       <Badge unread={unread} />
-      <span className={css.word}>{STATUS_TEXTS[standing]}</span>
+      <span className={css.word}>{STATUS_TEXTS[status]}</span>
     </div>
   );
 });

@@ -50,7 +50,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
             <input id={field} value={typed} autoComplete="off" spellCheck={false} onChange={(event) => setTyped(event.target.value)} />
           </div>
         )}
-        <ActionProblem deed={action} className={css.problem} />
+        <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={!sure || action.busy}>
             Remove {plural(going.length, "seat")}

@@ -20,10 +20,10 @@ export function useOrg(filter: string): Org {
   const chosen = useStored(folds);
   const nodes = useData((state) => state.orgNodes);
   const workspaces = useThrottledData((state) => state.workspaces);
-  const leaves = useThrottledData((state) => pendingByWorkspace(state.approvals));
+  const pendingApprovals = useThrottledData((state) => pendingByWorkspace(state.approvals));
   const tree = treeOf(nodes);
   const folded = useMemo(() => foldedTeams(tree, chosen, nodes.size), [tree, chosen, nodes]);
-  const teams = useMemo(() => teamsOf(tree, workspaces, leaves), [tree, workspaces, leaves]);
+  const teams = useMemo(() => teamsOf(tree, workspaces, pendingApprovals), [tree, workspaces, pendingApprovals]);
   const matches = useMemo(() => matching(workspaces.values(), filter), [workspaces, filter]);
-  return { orgNodes: nodes, workspaces, pendingApprovals: leaves, tree, teams, folded, matches, fold: folds.fold };
+  return { orgNodes: nodes, workspaces, pendingApprovals, tree, teams, folded, matches, fold: folds.fold };
 }

@@ -96,7 +96,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
       ) : (
         <span className={group.hint}>{person.role}</span>
       )}
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </li>
   );
 }
@@ -125,7 +125,7 @@ function Invited({ person, onChanged }: { person: Person; onChanged: () => Promi
       <Button disabled={action.busy} onClick={() => action.run(() => api.withdraw(identity.org.id, person.id), "Withdrawn", onChanged)}>
         Withdraw
       </Button>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </li>
   );
 }
@@ -161,7 +161,7 @@ function Invite({ onMade }: { onMade: () => Promise<void> }) {
           Make the link
         </Button>
       </form>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
       {link !== null && (
         <div role="group" aria-label={`Link for ${link.name}`}>
           <p className={group.hint}>This link lets {link.name} in, once. It is shown only now.</p>

@@ -15,9 +15,9 @@ export function DelegationProblemSections({ problems }: { problems: Problems }) 
   const { failed, stuck, unknown, refused } = problems;
   return (
     <>
-      <DelegationRows title="Work that failed" lead="One agent gave it to another one. It leaves this list when you look at it, and when it is tried again." works={failed} seen />
-      <DelegationRows title="Work that is stuck" lead="An agent has it and has given no sign of life of it. It may go on; cancel it if it does not." works={stuck} />
-      <DelegationRows title="Work without an answer to its sending" lead="It was sent and the connection broke: it may be done or not. Ask the agent before it is given once more." works={unknown} />
+      <DelegationRows title="Work that failed" lead="One agent gave it to another one. It leaves this list when you look at it, and when it is tried again." delegations={failed} seen />
+      <DelegationRows title="Work that is stuck" lead="An agent has it and has given no sign of life of it. It may go on; cancel it if it does not." delegations={stuck} />
+      <DelegationRows title="Work without an answer to its sending" lead="It was sent and the connection broke: it may be done or not. Ask the agent before it is given once more." delegations={unknown} />
       {refused.length > 0 && (
         <Section title="Work that was stopped" lead="A limit stopped it before it began, so that agents do not give each other work without end.">
           {refused.map((each) => (
@@ -29,11 +29,11 @@ export function DelegationProblemSections({ problems }: { problems: Problems }) 
   );
 }
 
-function DelegationRows({ title, lead, works, seen = false }: { title: string; lead: string; works: readonly Delegation[]; seen?: boolean }) {
-  if (works.length === 0) return null;
+function DelegationRows({ title, lead, delegations, seen = false }: { title: string; lead: string; delegations: readonly Delegation[]; seen?: boolean }) {
+  if (delegations.length === 0) return null;
   return (
     <Section title={title} lead={lead}>
-      {works.map((each) => (
+      {delegations.map((each) => (
         <DelegationRow key={each.id} delegation={each} seen={seen} />
       ))}
     </Section>

@@ -127,7 +127,7 @@ function Section({ title, lead, children }: { title: string; lead: string; child
 }
 
 function UnansweredRow({ message }: { message: UnansweredMessage }) {
-  const { readStuck } = useProblemActions();
+  const { readProblems } = useProblemActions();
   const { workspaceId, workspaceName, activityId, sourceId, overdueAt, draft, template } = message;
   const name = useData((state) => state.workspaces.get(workspaceId)?.name) ?? workspaceName;
   return (
@@ -144,7 +144,7 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
         {overdueAt === null ? "It was answered outside Molecule" : `The answer is overdue${message.reminded ? ", and a reminder did not help" : ""}`}
         {template !== null && `. It was told with ${template}`}
       </p>
-      {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readStuck} />}
+      {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readProblems} />}
       {sourceId === null && (
         <p className={css.from}>
           <Link className={css.open} to={{ view: "chats", workspaceId, messageId: activityId }}>
@@ -181,12 +181,12 @@ function UnclaimedRow({ seat }: { seat: UnclaimedMessages }) {
 }
 
 function DeadLetterRow({ letter }: { letter: DeadLetter }) {
-  const { api, readStuck } = useProblemActions();
+  const { api, readProblems } = useProblemActions();
   const [asking, setAsking] = useState(false);
   const action = useAction();
   const discard = (): void => {
     setAsking(false);
-    action.run(() => api.discard(letter), "Discarded", readStuck);
+    action.run(() => api.discard(letter), "Discarded", readProblems);
   };
   return (
     <li className={css.row}>
@@ -203,8 +203,8 @@ function DeadLetterRow({ letter }: { letter: DeadLetter }) {
         {letter.attempts > 0 && `, after ${plural(letter.attempts, "try", "tries")}`}
         {letter.detail !== null && `: ${letter.detail}`}
       </p>
-      <Actions deed={action}>
-        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(letter), "It goes out again", readStuck)}>
+      <Actions action={action}>
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(letter), "It goes out again", readProblems)}>
           Send again
         </Button>
         <Button disabled={action.busy} onClick={() => setAsking(true)}>
@@ -229,7 +229,7 @@ function DeadLetterRow({ letter }: { letter: DeadLetter }) {
 }
 
 function ChainRow({ chain }: { chain: MessageChain }) {
-  const { api, identity, readStuck } = useProblemActions();
+  const { api, identity, readProblems } = useProblemActions();
   const action = useAction();
   const org = identity.org.id;
   return (
@@ -244,11 +244,11 @@ function ChainRow({ chain }: { chain: MessageChain }) {
         </p>
       )}
       <p className={css.why}>{chainText(chain)}.</p>
-      <Actions deed={action}>
-        <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "It may go on", readStuck)}>
+      <Actions action={action}>
+        <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "It may go on", readProblems)}>
           Let it go on
         </Button>
-        <Button disabled={action.busy} onClick={() => action.run(() => api.end(org, chain), "Ended", readStuck)}>
+        <Button disabled={action.busy} onClick={() => action.run(() => api.end(org, chain), "Ended", readProblems)}>
           End it
         </Button>
       </Actions>
@@ -257,9 +257,9 @@ function ChainRow({ chain }: { chain: MessageChain }) {
 }
 
 /** After a deed the lists are read again, and its row is gone. */
-function useProblemActions(): Pick<SessionController, "api" | "identity"> & { readStuck: () => Promise<void> } {
+function useProblemActions(): Pick<SessionController, "api" | "identity"> & { readProblems: () => Promise<void> } {
   const session = useSession();
-  return { api: session.api, identity: session.identity, readStuck: () => session.problemLists.read() };
+  return { api: session.api, identity: session.identity, readProblems: () => session.problemLists.read() };
 }
 
 function WorkspaceLink({ id, name }: { id: string; name: string }) {
@@ -281,13 +281,13 @@ function Sender({ id }: { id: string | null }) {
   );
 }
 
-function Actions({ deed, children }: { deed: Action; children: ReactNode }) {
+function Actions({ action, children }: { action: Action; children: ReactNode }) {
   const { canSend } = useSession();
   if (!canSend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
   return (
     <>
       <div className={css.deeds}>{children}</div>
-      <ActionProblem deed={deed} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
     </>
   );
 }

@@ -24,8 +24,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const id = useId();
   const commands = useCommands();
-  const works = useData((state) => openDelegations(state.delegations));
-  const found = useMemo(() => search(words, workspaces, chats, commands, works), [words, workspaces, chats, commands, works]);
+  const delegations = useData((state) => openDelegations(state.delegations));
+  const found = useMemo(() => search(words, workspaces, chats, commands, delegations), [words, workspaces, chats, commands, delegations]);
   const current = Math.min(at, found.length - 1);
 
   const choose = (item: SearchResult | undefined): void => {
@@ -122,7 +122,7 @@ function Content({ item }: { item: SearchResult }) {
   }
   return (
     <>
-      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <AgentStatusGlyph standing={statusOf(item.workspace)} />}
+      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <AgentStatusGlyph status={statusOf(item.workspace)} />}
       <span className={css.name}>{item.workspace.name}</span>
       <Badge unread={item.unread} />
       <span className={css.hint}>{item.kind === "chat" ? "Chat" : (item.workspace.role ?? "Agent")}</span>

@@ -17,18 +17,18 @@ export function Root({ app }: { app: App }) {
 }
 
 function LoggedIn({ app }: { app: App }) {
-  const door = useStored(app.access);
-  switch (door.kind) {
+  const access = useStored(app.access);
+  switch (access.kind) {
     case "in":
       return (
-        <SessionContext value={door.desk} key={door.desk.identity.user.id}>
+        <SessionContext value={access.session} key={access.session.identity.user.id}>
           <Shell />
         </SessionContext>
       );
     case "out":
-      return <Login problem={door.problem} />;
+      return <Login problem={access.problem} />;
     case "unreachable":
-      return <Unreachable problem={door.problem} onRetry={() => void app.authenticate()} />;
+      return <Unreachable problem={access.problem} onRetry={() => void app.authenticate()} />;
     case "checking":
       return (
         <main className={css.alone} aria-busy="true">

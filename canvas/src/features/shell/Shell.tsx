@@ -34,7 +34,7 @@ const Notifier = lazyPart(() => import("../notifications/Notifier").then((found)
 const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found) => found.ConnectView));
 const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
-const WorkView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
+const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
 const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
 
@@ -115,7 +115,7 @@ function View() {
     case "chats":
       return <ChatsView place={place} />;
     case "delegation":
-      return <WorkView key={place.id} id={place.id} node={place.node} />;
+      return <DelegationView key={place.id} id={place.id} node={place.node} />;
     case "inbox":
       return <InboxView place={place} />;
     case "prompt":
@@ -166,8 +166,8 @@ function Opening() {
 function Attention({ onShortcuts }: { onShortcuts: () => void }) {
   const attention = useAttention();
   const { singleKeys } = useSettings();
-  const nextWork = useNextDelegation();
-  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextWork, "?": onShortcuts }, singleKeys);
+  const nextDelegation = useNextDelegation();
+  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextDelegation, "?": onShortcuts }, singleKeys);
   return <AttentionBar attention={attention} />;
 }
 
@@ -185,8 +185,8 @@ function useNextDelegation(): () => void {
   };
 }
 
-function useTitle(state: State | null, orgName: string, maySend: boolean): void {
-  const waiting = state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length;
+function useTitle(state: State | null, orgName: string, canSend: boolean): void {
+  const waiting = state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length;
   const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
   const name = state?.org.name ?? orgName;
   useEffect(() => {

@@ -37,7 +37,7 @@ class Browser {
       if (path === "/login") this.use((JSON.parse(body as string) as { code: string }).code);
       if (path !== "/login" && path !== "/session") return new Promise<Response>(() => undefined);
       const failed = path === "/login" && this.refused ? USED : this.cookie === null ? "no session" : null;
-      return failed === null ? Response.json(sessionOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
+      return failed === null ? Response.json(controllerOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
     });
   }
 
@@ -80,9 +80,9 @@ async function paste(app: App, code: string): Promise<void> {
   await act(() => app.authenticate());
 }
 
-function deskOf(app: App): SessionController | null {
-  const door = app.access.get();
-  return door.kind === "in" ? door.desk : null;
+function controllerOf(app: App): SessionController | null {
+  const access = app.access.get();
+  return access.kind === "in" ? access.session : null;
 }
 
 let browser: Browser;
@@ -90,7 +90,7 @@ beforeEach(() => {
   Element.prototype.scrollTo = () => undefined; // jsdom lays nothing out, and has nothing to scroll
   browser = new Browser();
 });
-afterEach(() => browser.tabs.forEach((app) => deskOf(app)?.stop()));
+afterEach(() => browser.tabs.forEach((app) => controllerOf(app)?.stop()));
 
 test("a used link opened in a fresh tab says so, and lets in by a session that is still good", async () => {
   browser.cookie = "ada";
@@ -110,31 +110,31 @@ test("a used link lets nobody in who has no session, whose end is told by the se
   expect(app.access.get().kind).toBe("unreachable");
 });
 
-test("a used link pasted into a page that is in leaves its desk at work", async () => {
+test("a used link pasted into a page that is in leaves its session running", async () => {
   browser.cookie = "ada";
   const app = await browser.tab();
-  const session = deskOf(app);
+  const session = controllerOf(app);
   const stop = vi.spyOn(session as SessionController, "stop");
   render(<Root app={app} />);
   await paste(app, "used");
-  expect([deskOf(app) === session, stop.mock.calls.length]).toEqual([true, 0]);
+  expect([controllerOf(app) === session, stop.mock.calls.length]).toEqual([true, 0]);
   expect(screen.getByRole("alert").textContent).toContain(USED);
   expect(browser.asked.filter((path) => path === "/session")).toHaveLength(1);
 });
 
-test("a good link pasted into a page that is in stops its desk once the server has said whose it is", async () => {
+test("a good link pasted into a page that is in stops its session once the server has said whose it is", async () => {
   browser.cookie = "ada";
   browser.links.set("good", "bob");
   const app = await browser.tab();
-  const stop = vi.spyOn(deskOf(app) as SessionController, "stop");
+  const stop = vi.spyOn(controllerOf(app) as SessionController, "stop");
   let answer: () => void = () => undefined;
   browser.answer = () => new Promise((done) => (answer = done));
   const pasted = paste(app, "good");
   await flushPromises();
-  expect([stop.mock.calls.length, deskOf(app)?.identity.user.id]).toEqual([0, "ada"]);
+  expect([stop.mock.calls.length, controllerOf(app)?.identity.user.id]).toEqual([0, "ada"]);
   answer();
   await pasted;
-  expect([stop.mock.calls.length, deskOf(app)?.identity.user.id, app.linkError.get()]).toEqual([1, "bob", null]);
+  expect([stop.mock.calls.length, controllerOf(app)?.identity.user.id, app.linkError.get()]).toEqual([1, "bob", null]);
 });
 
 test("where somebody else logs in in one tab, the others ask who is in; those of the same person go on", async () => {
@@ -143,11 +143,11 @@ test("where somebody else logs in in one tab, the others ask who is in; those of
   const [one, other] = [await browser.tab(), await browser.tab()];
   await paste(one, "bobs");
   await flushPromises();
-  expect([deskOf(one), deskOf(other)].map((session) => session?.identity.user.id)).toEqual(["bob", "bob"]);
-  const desk = deskOf(other);
+  expect([controllerOf(one), controllerOf(other)].map((session) => session?.identity.user.id)).toEqual(["bob", "bob"]);
+  const session = controllerOf(other);
   await paste(one, "bobs again");
   await flushPromises();
-  expect(deskOf(other)).toBe(desk);
+  expect(controllerOf(other)).toBe(session);
 });
 
 test("what was changed and not saved goes when its person logs out or somebody else comes, and stays for who comes back", async () => {
@@ -166,7 +166,7 @@ test("what was changed and not saved goes when its person logs out or somebody e
   await paste(app, "bobs");
   expect(unsaved()).toEqual([]);
   change();
-  vi.spyOn(deskOf(app) as SessionController, "logOut").mockResolvedValue();
+  vi.spyOn(controllerOf(app) as SessionController, "logOut").mockResolvedValue();
   await app.logOut();
   expect([app.access.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
 });
@@ -176,7 +176,7 @@ test("whoever logs out takes what was not saved along, also if the live channel 
   const app = await browser.tab();
   app.unsaved.set("org ada support", { parts: {} as Parts, from: 1 });
   let answer: () => void = () => undefined;
-  const session = deskOf(app) as SessionController;
+  const session = controllerOf(app) as SessionController;
   vi.spyOn(session.api, "logOut").mockReturnValue(new Promise((done) => (answer = () => done({}))));
   const left = app.logOut();
   app["endSession"]();
@@ -189,7 +189,7 @@ test("what one person had in hand goes out under nobody else's session", async (
   browser.cookie = "ada";
   browser.links.set("bobs", "bob");
   const app = await browser.tab();
-  const session = deskOf(app) as SessionController;
+  const session = controllerOf(app) as SessionController;
   let bring: () => void = () => undefined;
   vi.spyOn(session.uploads, "send").mockReturnValue(new Promise((done) => (bring = () => done([]))));
   const sent = session.sendMessage("lead", "Here is the plan");

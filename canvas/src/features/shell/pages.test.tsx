@@ -232,7 +232,7 @@ test("a server that does not tell the hosts is said, and a seat can be made all 
 
 test("choices are kept for the browser", () => {
   const storage = memoryStorage();
-  const page = new TestPage({ vault: storage }).load();
+  const page = new TestPage({ storage }).load();
   page.show(<SettingsView />);
   fireEvent.click(screen.getByLabelText("Dark"));
   fireEvent.click(screen.getByLabelText("Single-key shortcuts"));

@@ -28,8 +28,8 @@ test("roles and commands are found too, and nothing may be found", () => {
 });
 
 test("open work is found by its words and by who does it, and is out of the way otherwise", () => {
-  const works = ["Read the log", "Mend the door"].map((task, at) => mergeDelegation(undefined, { id: `d${at}`, task, targetId: at === 0 ? "Ada" : "Ben" }, 1));
-  const found = (words: string): string[] => names(search(words, agents("Ada", "Ben"), new Map(), [], works)).filter((each) => each.startsWith("work"));
+  const delegations = ["Read the log", "Mend the door"].map((task, at) => mergeDelegation(undefined, { id: `d${at}`, task, targetId: at === 0 ? "Ada" : "Ben" }, 1));
+  const found = (words: string): string[] => names(search(words, agents("Ada", "Ben"), new Map(), [], delegations)).filter((each) => each.startsWith("work"));
   expect(found("door")).toEqual(["work Mend the door"]);
   expect(found("ada")).toEqual(["work Read the log"]);
   expect(found("")).toEqual([]);

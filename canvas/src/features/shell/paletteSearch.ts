@@ -22,7 +22,7 @@ export function search(
   workspaces: ReadonlyMap<string, Workspace>,
   chats: ReadonlyMap<string, Chat>,
   commands: readonly Command[],
-  works: readonly Delegation[] = [],
+  delegations: readonly Delegation[] = [],
 ): SearchResult[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (text: string): boolean => wanted.every((word) => text.toLowerCase().includes(word));
@@ -34,14 +34,14 @@ export function search(
     ...people.map((workspace): SearchResult => ({ kind: "agent", key: `agent ${workspace.id}`, workspace, unread: 0 })),
   ];
   const doing = commands.filter((each) => fits(each.name)).map((command): SearchResult => ({ kind: "command", key: command.name, command }));
-  return [...found.slice(0, MAX_RESULTS), ...delegationsFor(wanted, workspaces, works), ...doing];
+  return [...found.slice(0, MAX_RESULTS), ...delegationsFor(wanted, workspaces, delegations), ...doing];
 }
 
 /** Work is found by its words and by who does it; without words it would only be in the way. */
-function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, works: readonly Delegation[]): SearchResult[] {
+function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, delegations: readonly Delegation[]): SearchResult[] {
   if (wanted.length === 0) return [];
   const found: SearchResult[] = [];
-  for (const delegation of works) {
+  for (const delegation of delegations) {
     const target = workspaces.get(delegation.targetId)?.name ?? "";
     const text = `${delegation.task} ${target} work`.toLowerCase();
     if (wanted.every((word) => text.includes(word))) found.push({ kind: "work", key: `work ${delegation.id}`, delegation, target });

@@ -8,7 +8,7 @@ import { exact, seconds } from "../../core/text/time";
 import { preview } from "../../core/text/strings";
 import { showInvisible } from "../../core/text/invisible";
 import type { AgentState } from "../../core/wire";
-import { isWaiting, type Call, type ThreadsState } from "./fold";
+import { isWaiting, type CallState, type ThreadsState } from "./fold";
 import { StatusGlyph } from "./ThreadStatus";
 import css from "./Threads.module.css";
 import { agentText, callLook, endText, nameOf, toolText } from "./texts";
@@ -34,7 +34,7 @@ export function Names({ ids, known }: { ids: readonly string[]; known: ThreadsSt
   ));
 }
 
-export function CallLine({ call: found, known }: { call: Call; known: ThreadsState }) {
+export function CallLine({ call: found, known }: { call: CallState; known: ThreadsState }) {
   const { call, beganAt, endedAt } = found;
   const ids = [...new Set([...call.receiver_thread_ids, ...(call.new_thread_id === null ? [] : [call.new_thread_id])])];
   return (

@@ -48,7 +48,7 @@ export function ThreadActions({ thread, known }: Props) {
         </Button>
         {queued.length > 0 && <span className={css.quiet}>{plural(queued.length, "turn")} waiting</span>}
       </div>
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
       {(asking === "stop" || asking === "close") && <EndDialog thread={thread} what={asking} below={below.filter((each) => !each.closed).length} onClose={close} />}
       {(asking === "resume" || asking === "fork") && <ForkDialog thread={thread} what={asking} onClose={close} />}
     </div>
@@ -89,7 +89,7 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
             ))}
           </fieldset>
         )}
-        <ActionProblem deed={action} className={css.problem} />
+        <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={action.busy}>
             {verb}
@@ -104,19 +104,19 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
 function ForkDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resume" | "fork"; onClose: () => void }) {
   const { api } = useSession();
   const { router } = useApp();
-  const [wish, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
+  const [input, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
   const [key, setKey] = useState(newId);
   const action = useAction();
-  const field = (name: keyof typeof wish) => ({
-    value: wish[name],
+  const field = (name: keyof typeof input) => ({
+    value: input[name],
     onChange: (next: string) => {
-      setWish({ ...wish, [name]: next });
+      setWish({ ...input, [name]: next });
       setKey(newId()); // asked for otherwise it is another fork, also if only the answer to the first one was lost
     },
   });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    const { position, nickname, ...settings } = wish;
+    const { position, nickname, ...settings } = input;
     const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value.trim() !== ""));
     const place = { ...(nickname.trim() === "" ? {} : { nickname }), ...(position === "" ? {} : { position: Number(position) }), key };
     const body = what === "fork" ? { ...given, ...place } : given;
@@ -142,7 +142,7 @@ function ForkDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
         <Field label="Model" hint={thread.model ?? ""} {...field("model")} />
         <Field label="Effort" hint={thread.effort ?? ""} {...field("effort")} />
         <Field label="Other base instructions (a new version of them)" long {...field("base_instructions")} />
-        <ActionProblem deed={action} className={css.problem} />
+        <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={action.busy}>
             {what === "fork" ? "Fork" : "Resume"}

@@ -55,7 +55,7 @@ export function ThreadInput({ thread }: { thread: ThreadItem }) {
         send("auto");
       }}
     >
-      <ActionProblem deed={action} className={css.problem} />
+      <ActionProblem action={action} className={css.problem} />
       <textarea
         ref={field}
         className={css.field}

@@ -21,25 +21,25 @@ import { layerText, mailText, nameOf, provenanceText, statusText } from "./texts
 interface Props {
   thread: ThreadItem;
   known: ThreadsState;
-  book: Store<ThreadsState>;
+  store: Store<ThreadsState>;
   isRead: boolean;
 }
 
-export function ThreadLog({ thread, known, book, isRead }: Props) {
+export function ThreadLog({ thread, known, store, isRead }: Props) {
   const log = known.logs.get(thread.thread_id);
   if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
-  return <Lines thread={thread} known={known} book={book} log={log} />;
+  return <Lines thread={thread} known={known} store={store} log={log} />;
 }
 
 /** A part of its own: what follows the end begins with what is scrolled. */
-function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
+function Lines({ thread, known, store, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
   const { inside, lines, more } = useVisibleEntries(log);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
   const hidden = log !== undefined && (log.from > 0 || log.lines.length > lines.length);
   const shown = lines.map((line) => ({ line, item: itemOf(line, { thread, known, outputs }) })).filter(({ item }) => item !== null);
   return (
     <section ref={inside} className={css.said} aria-label="Conversation" tabIndex={0}>
-      {hidden && <Earlier known={known} book={book} id={thread.thread_id} onMore={more} />}
+      {hidden && <Earlier known={known} store={store} id={thread.thread_id} onMore={more} />}
       {shown.length === 0 && <p className={css.quiet}>Nothing was said yet.</p>}
       <ol className={css.items}>
         {shown.map(({ line, item }) => (
@@ -52,7 +52,7 @@ function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log 
   );
 }
 
-function Earlier({ known, book, id, onMore }: { known: ThreadsState; book: Store<ThreadsState>; id: string; onMore: () => void }) {
+function Earlier({ known, store, id, onMore }: { known: ThreadsState; store: Store<ThreadsState>; id: string; onMore: () => void }) {
   const { api } = useSession();
   const [problem, setProblem] = useState<string | null>(null);
   const [reading, setReading] = useState(false);
@@ -64,7 +64,7 @@ function Earlier({ known, book, id, onMore }: { known: ThreadsState; book: Store
     setProblem(null);
     if ((known.logs.get(id)?.from ?? 0) === 0) return;
     setReading(true);
-    readEarlier(api, id, book, kept.current)
+    readEarlier(api, id, store, kept.current)
       .catch((error: unknown) => setProblem(errorText(error)))
       .finally(() => setReading(false));
   };

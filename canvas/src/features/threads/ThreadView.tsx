@@ -78,7 +78,7 @@ function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
         current={tab}
         onChange={(next) => router.go({ view: "thread", id, tab: next })}
       >
-        {tab === "said" && <ThreadLog thread={thread} known={known} book={store} isRead={isRead} />}
+        {tab === "said" && <ThreadLog thread={thread} known={known} store={store} isRead={isRead} />}
         {tab === "tree" && <TreePanel known={known} id={id} isRead={isRead} />}
         {tab === "sight" && <ModelContextPanel thread={thread} />}
         {tab === "base" && <BaseInstructionsPanel thread={thread} />}

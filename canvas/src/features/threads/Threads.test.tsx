@@ -274,11 +274,11 @@ test("input whose answer comes after the person left is said once: its words are
     await flushPromises();
     return unmount;
   };
-  let leave = await come();
+  let pendingApproval = await come();
   fireEvent.change(field(), { target: { value: "Go on" } });
   send();
-  leave();
-  leave = await come();
+  pendingApproval();
+  pendingApproval = await come();
   expect(field().value).toBe("Go on"); // no answer yet
   send();
   expect(new Set(keys()).size).toBe(1);
@@ -289,7 +289,7 @@ test("input whose answer comes after the person left is said once: its words are
   await flushPromises();
   fireEvent.change(field(), { target: { value: "Go on" } });
   send();
-  leave();
+  pendingApproval();
   expect([keys().length, new Set(keys()).size]).toEqual([3, 2]); // said anew it is another input
   answers[2]?.();
   await flushPromises();
@@ -367,7 +367,7 @@ test("the same words begun anew after a while are said once more, though the ans
 
 test("what another tab says to the same thread meanwhile keeps no answer from its words, and none of its own from it", async () => {
   const { made, put, send, answers, field } = await sayer();
-  const other = new TestPage({ vault: made.storage }).session.drafts;
+  const other = new TestPage({ storage: made.storage }).session.drafts;
   put("Go on");
   send();
   other.write("thread.t1", "Stop");

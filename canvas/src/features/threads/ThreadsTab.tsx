@@ -51,8 +51,8 @@ function List({ workspaceId, filter }: { workspaceId: string; filter: Filter }) 
   const [problem, setProblem] = useState<string | null>(null);
   const paged = useRef(false);
   const state = filter === "all" ? null : filter;
-  const found = useThreads({ workspaceId }, async (book) => {
-    const isEnd = await readThreads(api, workspaceId, book, { state, before: null });
+  const found = useThreads({ workspaceId }, async (store) => {
+    const isEnd = await readThreads(api, workspaceId, store, { state, before: null });
     if (!paged.current) setEnd(isEnd);
   });
   const all = newestFirst(found.known.threads.values());

@@ -5,7 +5,7 @@ import { at, list, members, number, text } from "../../core/state/json";
 import type { CollabCallEntry, CollabPage, EntryItem, EventFrame, MailItem, ThreadItem, TurnAcceptedEntry, UsageEntry } from "../../core/wire";
 
 /** A call of one agent to others: its begin, and its end once there is one. */
-export interface Call {
+export interface CallState {
   key: string;
   /** As it was told last: as it ended, or as it began. */
   call: CollabCallEntry;
@@ -24,7 +24,7 @@ export interface Log {
 
 export interface ThreadsState {
   threads: ReadonlyMap<string, ThreadItem>;
-  calls: ReadonlyMap<string, Call>;
+  calls: ReadonlyMap<string, CallState>;
   mail: ReadonlyMap<string, MailItem>;
   /** Of threads whose lines are shown. */
   logs: ReadonlyMap<string, Log>;
@@ -164,7 +164,7 @@ function without(ids: readonly string[], gone: string | null): string[] {
 }
 
 /** A call that has ended stays so. */
-function withCall(calls: Map<string, Call>, entry: unknown, when: string): Map<string, Call> {
+function withCall(calls: Map<string, CallState>, entry: unknown, when: string): Map<string, CallState> {
   const call = entry as CollabCallEntry;
   const key = `${call.sender_thread_id} ${call.call_id}`;
   const known = calls.get(key);
@@ -211,7 +211,7 @@ export interface Node {
   thread: ThreadItem;
   level: number;
   /** Its waits that go on: whom it waits for. */
-  waits: readonly Call[];
+  waits: readonly CallState[];
 }
 
 /** A tree from its root down, those of one parent in the order of their birth. What lost its parent stands at the top. */

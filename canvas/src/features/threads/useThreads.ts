@@ -18,9 +18,9 @@ export interface ThreadsRead {
 }
 
 /** `read` reads all again and writes it into the book. */
-export function useThreads(scope: Scope, read: (book: Store<ThreadsState>) => Promise<void>): ThreadsRead {
+export function useThreads(scope: Scope, read: (store: Store<ThreadsState>) => Promise<void>): ThreadsRead {
   const { threadEvents } = useSession();
-  const [book] = useState(() => createStore<ThreadsState>(EMPTY_THREADS));
+  const [store] = useState(() => createStore<ThreadsState>(EMPTY_THREADS));
   const [turn, setTurn] = useState(0);
   const about = JSON.stringify(scope);
   useEffect(
@@ -28,17 +28,17 @@ export function useThreads(scope: Scope, read: (book: Store<ThreadsState>) => Pr
       threadEvents.subscribe(() => {
         const frames = threadEvents.get();
         if (frames.length === 0) setTurn((before) => before + 1);
-        else book.update((known) => withEvents(known, frames, JSON.parse(about) as Scope));
+        else store.update((known) => withEvents(known, frames, JSON.parse(about) as Scope));
       }),
-    [threadEvents, book, about],
+    [threadEvents, store, about],
   );
-  const known = useStored(book);
+  const known = useStored(store);
   const readOnce = useOneAtATime(async () => {
-    await read(book);
+    await read(store);
     return true;
   });
   const { value, problem, reread } = useRequest(readOnce, `${turn} ${known.gaps}`);
-  return { known, isRead: value !== null, problem, reread: () => void reread(), store: book };
+  return { known, isRead: value !== null, problem, reread: () => void reread(), store };
 }
 
 const PAGE = 200;
@@ -50,20 +50,20 @@ export function pathOf(threadId: string, what = ""): string {
 }
 
 /** Reads a tree, what its agents do with each other, and the end of one thread's log or what is new of it. */
-export async function readTree(api: Api, threadId: string, book: Store<ThreadsState>): Promise<void> {
+export async function readTree(api: Api, threadId: string, store: Store<ThreadsState>): Promise<void> {
   const [tree, collab] = await Promise.all([api.request<ThreadTreeView>("GET", pathOf(threadId, "/tree")), api.request<CollabPage>("GET", pathOf(threadId, "/collab"))]);
-  book.update((known) => withCollab(withThreads(known, tree.threads), collab));
-  const log = book.get().logs.get(threadId);
-  const last = book.get().threads.get(threadId)?.last_ordinal ?? 0;
-  await readLines(api, threadId, book, log === undefined ? Math.max(0, last - PAGE) : lastOf(log));
+  store.update((known) => withCollab(withThreads(known, tree.threads), collab));
+  const log = store.get().logs.get(threadId);
+  const last = store.get().threads.get(threadId)?.last_ordinal ?? 0;
+  await readLines(api, threadId, store, log === undefined ? Math.max(0, last - PAGE) : lastOf(log));
 }
 
-async function readLines(api: Api, threadId: string, book: Store<ThreadsState>, from: number): Promise<void> {
+async function readLines(api: Api, threadId: string, store: Store<ThreadsState>, from: number): Promise<void> {
   let after = from;
   while (after - from < MAX_LINES) {
     const page = await api.request<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${PAGE}`));
-    book.update((known) => withLines(known, threadId, { after, lines: page.items }));
-    const log = book.get().logs.get(threadId);
+    store.update((known) => withLines(known, threadId, { after, lines: page.items }));
+    const log = store.get().logs.get(threadId);
     if (page.reached_end && (log === undefined || isComplete(log))) return;
     after = page.items.at(-1)?.ordinal ?? from + MAX_LINES;
     if (page.reached_end) return;
@@ -78,8 +78,8 @@ export interface EarlierLines {
 }
 
 /** Reads the lines before what is there, in as many pages as their length takes; shown once they touch it. */
-export async function readEarlier(api: Api, threadId: string, book: Store<ThreadsState>, kept: EarlierLines): Promise<void> {
-  const before = book.get().logs.get(threadId)?.from ?? 0;
+export async function readEarlier(api: Api, threadId: string, store: Store<ThreadsState>, kept: EarlierLines): Promise<void> {
+  const before = store.get().logs.get(threadId)?.from ?? 0;
   const from = Math.max(0, before - PAGE);
   if (kept.before !== before) Object.assign(kept, { before, lines: [] });
   const { lines } = kept;
@@ -88,17 +88,17 @@ export async function readEarlier(api: Api, threadId: string, book: Store<Thread
     if (page.items.length === 0) break;
     lines.push(...page.items);
   }
-  if (before > 0) book.update((known) => withLines(known, threadId, { after: from, lines }));
+  if (before > 0) store.update((known) => withLines(known, threadId, { after: from, lines }));
 }
 
 const THREADS = 50;
 
 /** Reads a page of a workspace's threads; whether there is none behind it. */
-export async function readThreads(api: Api, workspaceId: string, book: Store<ThreadsState>, wish: { state: string | null; before: string | null }): Promise<boolean> {
+export async function readThreads(api: Api, workspaceId: string, store: Store<ThreadsState>, input: { state: string | null; before: string | null }): Promise<boolean> {
   const query = new URLSearchParams({ limit: String(THREADS) });
-  if (wish.state !== null) query.set("state", wish.state);
-  if (wish.before !== null) query.set("before", wish.before);
+  if (input.state !== null) query.set("state", input.state);
+  if (input.before !== null) query.set("before", input.before);
   const page = await api.request<ThreadPage>("GET", `/workspaces/${encodeURIComponent(workspaceId)}/threads?${query.toString()}`);
-  book.update((known) => withThreads(known, page.threads));
+  store.update((known) => withThreads(known, page.threads));
   return page.reached_end;
 }
