@@ -1,4 +1,4 @@
-/** Who is logged in on this page, and what every view may use. */
+/** Login state of this page, and the hooks through which views reach the session. */
 
 import { createContext, useContext } from "react";
 import { SessionController } from "./session/sessionController";
@@ -21,16 +21,17 @@ const LOGIN_CODE = /^#login=(.+)$/;
 
 export class App {
   readonly access: Store<Access> = createStore<Access>({ kind: "checking" });
-  /** Why a link let nobody in, for whoever is in all the same; null: there is nothing to tell, or it was put away. */
+  /** Why a login link failed while another session is active; null: there is no error, or it was dismissed. */
   readonly linkError: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
   readonly unsaved = new Unsaved();
   readonly router: Router;
   private readonly storage: KeyValueStorage;
-  /** For whoever is not in yet. */
+  /** Used while no session is active. */
   private readonly api: Api;
   private loggingOut = false;
-  /** Of a link that has been opened and not yet answered: it is out of the address bar, and may still be good. */
+  /** The code of a login link that was opened and has no response yet. It is no longer in the address bar and may still be
+   * valid. */
   private code: string | null = null;
   private pendingLogin: Promise<void> = Promise.resolve();
 
@@ -40,12 +41,12 @@ export class App {
     this.settings = settingsStore(storage);
     this.api = new Api(() => undefined);
     window.addEventListener("storage", () => this.settings.reread());
-    // A link pasted into the address bar of an open page loads nothing anew.
+    // Pasting a link into the address bar of an open page does not reload the page.
     window.addEventListener("hashchange", () => void (LOGIN_CODE.test(location.hash) && this.authenticate()));
   }
 
-  /** Logs in with the code of a one-time link, also whoever is in already, or goes on with the session that the browser has.
-   * One after the other: whose answer comes last has set the browser's cookie last. */
+  /** Log in with the code of a one-time link, or resume the browser's session. Attempts run one after the other, since the
+   * last response sets the browser's cookie. */
   authenticate(): Promise<void> {
     const code = LOGIN_CODE.exec(location.hash)?.[1] ?? this.code;
     if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
@@ -56,7 +57,7 @@ export class App {
 
   private async tryAuthenticate(): Promise<void> {
     const { code } = this;
-    // Whoever is in stays so until a link is known to be good: what only this page has goes with its desk.
+    // An active session stays open until the link is known to be valid: closing it would lose what only this page holds.
     if (code === null || this.access.get().kind !== "in") this.setAccess({ kind: "checking" });
     try {
       this.openSession(await (code === null ? this.api.session() : this.api.logIn(code)));
@@ -66,7 +67,7 @@ export class App {
     }
   }
 
-  /** A link that was opened meanwhile is still to be tried. */
+  /** A link that was opened meanwhile keeps its code. */
   private forgetCode(code: string | null): void {
     if (this.code === code) this.code = null;
   }
@@ -74,7 +75,7 @@ export class App {
   async logOut(): Promise<void> {
     const access = this.access.get();
     if (access.kind !== "in") return;
-    this.loggingOut = true; // the live channel says that the session ended before the command is answered
+    this.loggingOut = true; // the live connection reports the end of the session before the response arrives
     try {
       await access.session.logOut();
       this.endSession();
@@ -91,7 +92,7 @@ export class App {
     if (this.access.get().kind === "in") this.linkError.set(error.message);
   }
 
-  /** A link was refused; the session that the browser has may be good all the same. */
+  /** Resume the browser's session after a link was rejected. */
   private async resumeSession(refusal: string): Promise<void> {
     try {
       this.openSession(await this.api.session());
@@ -110,7 +111,7 @@ export class App {
       onOther: () => void this.authenticate(),
     });
     this.linkError.set(null);
-    // Whoever comes back after their session has ended finds what they had changed; nobody else does.
+    // The same person gets their unsaved changes back after the session has ended; other people's are dropped.
     this.unsaved.retain((key) => key.startsWith(ownerKey(identity)));
     this.setAccess({ kind: "in", session });
     session.start();
@@ -144,12 +145,12 @@ export function useSession(): SessionController {
   return session;
 }
 
-/** A part of the state; only views inside the shell ask, and the shell shows them once there is a state. */
+/** Select a part of the state. Only for views inside the shell, which renders them once there is a state. */
 export function useData<R>(select: (state: State) => R): R {
   return useSelected(useSession().data, (state) => select(requireState(state)));
 }
 
-/** The same for what is computed from all agents. */
+/** Like `useData`, throttled in a large organisation: for values computed from all agents. */
 export function useThrottledData<R>(select: (state: State) => R): R {
   return useSelected(useSession().throttledData, (state) => select(requireState(state)));
 }

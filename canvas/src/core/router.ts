@@ -1,22 +1,22 @@
-/** What the page shows is in its address, all of it. */
+/** The address of the page holds everything that decides which view is shown. */
 
 import { LISTS, type ListName } from "./state/approvals";
 import { createStore, type Store } from "./store/store";
 
 const BASE = "/app";
 
-/** What is shown of an agent beside the organisation. */
+/** Tabs of the agent panel in the organisation view. */
 export type Panel = "chat" | "work" | "threads" | "prompt" | "about";
 
-/** What is shown of a thread. */
+/** Tabs of the thread view. */
 export type ThreadTab = "said" | "tree" | "sight" | "base";
 
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
-  /** A delegation with all that came of it; `node`: of these the one that is looked at. */
+  /** `node`: the selected delegation of the tree. */
   | { view: "delegation"; id: string; node: string | null }
-  /** What agents ask leave for. `open`: the one that is looked at, and who asks. */
+  /** `open`: the selected approval, and the workspace that requested it. */
   | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
   | { view: "prompt"; workspaceId: string }
   | { view: "thread"; id: string; tab: ThreadTab }
@@ -63,7 +63,7 @@ export function parsePlace(path: string, search: string): Place {
   }
 }
 
-/** Approvals are the one kind there is; a kind of a newer version shows them too. */
+/** Approvals are the only kind. A kind from a newer version opens the same view. */
 function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
   const list = LISTS.find((each) => each === query.get("state")) ?? "waiting";
   const workspaceId = query.get("of");

@@ -1,4 +1,4 @@
-/** One agent in the scene: who, how it stands, what it does. */
+/** One agent on the map: name, status and task. */
 
 import { memo } from "react";
 import { useData } from "../core/app";
@@ -16,7 +16,7 @@ interface Props {
   y: number;
   selected: boolean;
   dimmed: boolean;
-  /** Of a folded team: how many are below. */
+  /** For a collapsed team: the number of descendants. */
   below: number;
 }
 

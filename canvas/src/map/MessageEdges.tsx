@@ -1,4 +1,4 @@
-/** The lines of the map, where it is document. The work of each agent tells the same in words. */
+/** The edges of the map as SVG. The delegations tab of each agent has the same as text. */
 
 import { memo } from "react";
 import { DASHES, headOf, type Edges, type EdgeState } from "./edges";
@@ -25,7 +25,7 @@ export const MessageEdges = memo(function MessageEdges({ edges }: { edges: Edges
   );
 });
 
-/** What the lines mean, as far as there are any, and how many there is no room for. */
+/** The meaning of the shown edges, and how many are left out. */
 export function EdgeLegend({ edges }: { edges: Edges }) {
   const states = Object.keys(WORDS) as EdgeState[];
   const present = states.filter((state) => edges.shown.some((edge) => edge.state === state));

@@ -1,6 +1,6 @@
-/** The organisation as a picture: teams as nested frames, agents as cards. A small organisation is all document; of a
- * large one the document holds the cards that are near, and from afar they are painted. The outline beside it says the
- * same in words. */
+/** The organisation as a map: teams as nested frames, agents as cards. A small organisation is rendered as DOM; of a large
+ * one only the cards near the view are, and from afar everything is painted on a canvas. The outline has the same as
+ * text. */
 
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { useSession } from "../core/app";
@@ -22,7 +22,7 @@ import { useEdges } from "./useEdges";
 import { usePainting } from "./usePainting";
 import { cardAt, isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
 
-/** What dragging does, for whoever cannot drag. */
+/** The same as dragging, for people who cannot drag. */
 const MOVES = [
   { icon: "back", label: "Move left", dx: 2 * KEY_STEP, dy: 0 },
   { icon: "up", label: "Move up", dx: 0, dy: 2 * KEY_STEP },
@@ -88,7 +88,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     memory.fittedTo = Math.min(memory.fittedTo ?? layout.cards.size, layout.cards.size);
     latestDraw.current();
   }, [layout, memory]);
-  // A panel that opens beside the map must not make its words smaller than they were.
+  // A panel that opens beside the map must not shrink its text.
   const refit = (camera: Camera): Camera => fit(layout, size.current, textScale(), Math.min(camera.zoom, textScale()));
   const latestRefit = useRef(refit);
   latestRefit.current = refit;
@@ -117,7 +117,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
       size.current = { w: element.clientWidth, h: element.clientHeight };
       if (size.current.w === 0) return;
       if (memory.camera === null) latestFit.current();
-      else if (memory.fittedTo !== null) memory.camera = latestRefit.current(memory.camera); // nobody has moved it since
+      else if (memory.fittedTo !== null) memory.camera = latestRefit.current(memory.camera); // not moved by the person since
       latestDraw.current();
       if (!first || selected !== null) latestReveal.current();
     });
@@ -195,12 +195,12 @@ function useLayoutOf(org: MapOrg, memory: { layout: Layout | null }, packed: num
   return useMemo(() => {
     memory.layout = layOut(tree, folded, memory.layout);
     return memory.layout;
-    // `packed` asks for a fresh one: whoever raises it has forgotten the one before.
+    // `packed` requests a new layout; the caller has cleared the previous one.
   }, [tree, folded, memory, packed]);
 }
 
-/** An organisation that began while it was looked at is kept in view, until somebody moves it. Any other stays where it
- * is when agents come. */
+/** A new organisation is kept in view while it grows, until the person moves the map. Any other map stays where it is when
+ * agents are added. */
 function isGrowingUp(fittedTo: number | null, layout: Layout): boolean {
   return fittedTo !== null && fittedTo <= SMALLEST && layout.cards.size > fittedTo;
 }

@@ -1,5 +1,4 @@
-/** The frame of a team: its lead's name, how many they are, how they stand. Where it is folded is for the
- * pointer; keys fold it in the outline. */
+/** The frame of a team: lead, size and status counts. Collapsing here is for the pointer; keys do it in the outline. */
 
 import { memo } from "react";
 import { useData } from "../core/app";

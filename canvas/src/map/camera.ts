@@ -1,4 +1,4 @@
-/** Which part of the picture the window shows. A point of the picture is at `point * zoom + offset` in the window. */
+/** The visible part of the map. A point of the map is at `point * zoom + offset` in the window. */
 
 import type { Box } from "./pack";
 
@@ -15,13 +15,13 @@ export interface Size {
 
 export const MIN_ZOOM = 0.02;
 export const MAX_ZOOM = 2;
-/** From here on cards are drawn as cards. */
+/** From this zoom on cards are rendered as cards. */
 export const NEAR_ZOOM = 0.5;
-/** A card that is to be seen is shown no smaller than the first; if it was, then as large as the second. */
+/** A revealed card has at least the first zoom; if it had less, it gets the second. */
 const SMALLEST_SHOWN = 0.4;
 const SHOWN_ZOOM = 0.75;
 const MARGIN = 24;
-/** The buttons stand there. */
+/** Space of the buttons. */
 const BELOW = 40;
 
 export function zoomAt(camera: Camera, at: { x: number; y: number }, factor: number): Camera {
@@ -38,8 +38,7 @@ export function isSameCamera(one: Camera, other: Camera): boolean {
   return one.x === other.x && one.y === other.y && one.zoom === other.zoom;
 }
 
-/** The whole picture, enlarged to `most` at most, never smaller than `least`; in the middle, and never above or left of the
- * margin. */
+/** Show the whole map, scaled to at most `most` and at least `least`; centred, and never above or left of the margin. */
 export function fit(picture: Size, window: Size, most = 1, least = MIN_ZOOM): Camera {
   if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };
   const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - BELOW) / picture.h);
@@ -51,7 +50,7 @@ export function fit(picture: Size, window: Size, most = 1, least = MIN_ZOOM): Ca
   };
 }
 
-/** Moves no further than it takes to see the box with some air around it, and comes near enough to read it. */
+/** Move just far enough to show the box with some margin, and zoom in until it is readable. */
 export function show(camera: Camera, box: Box, window: Size): Camera {
   const near = camera.zoom >= SMALLEST_SHOWN ? camera : middle(box, window, SHOWN_ZOOM);
   const [left, top] = [box.x * near.zoom + near.x, box.y * near.zoom + near.y];
@@ -71,7 +70,7 @@ function shift(from: number, to: number, room: number): number {
   return to > room - MARGIN ? Math.max(room - MARGIN - to, MARGIN - from) : 0;
 }
 
-/** The part of the picture that the window shows, and a margin (in pixels of the window) around it. */
+/** The visible part of the map, with a margin in window pixels. */
 export function view(camera: Camera, window: Size, margin: number): Box {
   return {
     x: (-camera.x - margin) / camera.zoom,

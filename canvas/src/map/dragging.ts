@@ -1,4 +1,4 @@
-/** Carries a card to another team with the mouse or a pen. Fingers pan; for them, and for keys, there is the menu. */
+/** Drag a card to another team with the mouse or a pen. Touch pans the map; touch and keyboard use the menu instead. */
 
 import type { Camera } from "./camera";
 import type { Layout } from "./layout";
@@ -11,8 +11,8 @@ export interface Point {
   y: number;
 }
 
-/** Under whom a card would stand that is dropped at a point of the window: the agent whose card is there, else the lead of
- * the innermost team. Null: on the ground. */
+/** The agent that would become the parent of a card dropped at a point: the agent whose card is there, otherwise the lead of
+ * the innermost team. Null: none. */
 export function dropTarget(layout: Layout, camera: Camera, point: Point, carried: string): string | null {
   const spot = { x: (point.x - camera.x) / camera.zoom, y: (point.y - camera.y) / camera.zoom, w: 0, h: 0 };
   for (const [id, box] of layout.cards) if (id !== carried && overlap(spot, box)) return id;
@@ -27,7 +27,7 @@ export function dropTarget(layout: Layout, camera: Camera, point: Point, carried
 interface DragOptions {
   element: HTMLElement;
   targetAt: (point: Point, carried: string) => string | null;
-  /** Where the carried card is now, and over whom; null: nothing is carried any more. */
+  /** Position of the dragged card and its target; null: the drag has ended. */
   show: (carry: { id: string; at: Point; target: string | null } | null) => void;
   drop: (id: string, target: string) => void;
 }
@@ -50,7 +50,7 @@ export function dragCards({ element, targetAt, show, drop }: DragOptions): () =>
     const card = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-id]") : null;
     const id = card?.dataset["id"];
     if (id === undefined || event.button !== 0 || event.pointerType === "touch") return;
-    event.stopPropagation(); // else it would move the map
+    event.stopPropagation(); // otherwise it would pan the map
     start = { id, at: local(event), pointer: event.pointerId };
   };
   const move = (event: PointerEvent): void => {
@@ -95,7 +95,7 @@ export function dragCards({ element, targetAt, show, drop }: DragOptions): () =>
   };
 }
 
-/** The click that follows a drop opens nothing. */
+/** Suppress the click that follows a drop. */
 function suppressClick(event: Event): void {
   event.stopPropagation();
   event.preventDefault();

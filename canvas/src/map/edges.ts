@@ -1,18 +1,17 @@
-/** The lines between agents that gave each other work: those of the last minute, and all open ones of the agent that was chosen.
- * Pure; the data are the delegations that the page has. */
+/** Edges between agents with delegations: those of the last minute, and all open ones of the selected agent. Pure. */
 
 import { delegationState, isOpen, type Delegation } from "../core/state/delegations";
 import type { Tree } from "../core/state/tree";
 import type { Layout } from "./layout";
 import type { Box } from "./pack";
 
-/** So long after something happened its line is seen. */
+/** An edge is shown this long after its last event. */
 export const SHOWN_MS = 60_000;
-/** More lines than these tell nothing. */
+/** More edges are not readable. */
 export const MAX_EDGES = 200;
-/** Smaller than this, a line is one between teams. */
+/** Below this zoom, edges connect teams. */
 export const BUNDLE_ZOOM = 0.28;
-/** Lines between the same cards, in each direction and of each state, lie so far beside each other. */
+/** Distance between edges of the same cards, one for each direction and state. */
 const OFFSET = 7;
 
 export type EdgeState = "waiting" | "working" | "done" | "failed";
@@ -20,7 +19,7 @@ export type EdgeState = "waiting" | "working" | "done" | "failed";
 export interface Edge {
   key: string;
   state: EdgeState;
-  /** How many delegations it stands for. */
+  /** Number of delegations that it represents. */
   count: number;
   from: Point;
   to: Point;
@@ -33,7 +32,7 @@ interface Point {
 
 export interface Edges {
   shown: readonly Edge[];
-  /** So many more lines there are. */
+  /** Number of edges that are left out. */
   more: number;
 }
 
@@ -42,7 +41,7 @@ export interface EdgesOf {
   layout: Pick<Layout, "cards" | "frames">;
   tree: Tree;
   selected: string | null;
-  /** Seen from afar, what goes on between teams is one line. */
+  /** From afar, edges between two teams are merged. */
   bundled: boolean;
   now: number;
 }
@@ -80,7 +79,7 @@ function isRecent({ updatedAt }: Delegation, now: number): boolean {
   return now - Date.parse(updatedAt) < SHOWN_MS;
 }
 
-/** Whether there is anything that will have to go when its minute is over. */
+/** Whether an edge will expire. */
 export function anyRecent(delegations: ReadonlyMap<string, Delegation>, now: number): boolean {
   for (const each of delegations.values()) if (isRecent(each, now)) return true;
   return false;
@@ -95,7 +94,7 @@ function stateOf(each: Delegation, now: number): EdgeState {
 
 const FRAME = "frame:";
 
-/** What stands for an agent in the picture: its card, that of the folded team that it is in, or from afar its team. */
+/** What represents an agent: its card, the card of its collapsed team, or from afar its team. */
 function anchorOf(id: string, layout: EdgesOf["layout"], tree: Tree, bundled: boolean): string | null {
   const met = new Set<string>();
   for (let at: string | undefined = id; at !== undefined && !met.has(at); at = tree.parent.get(at)) {
@@ -110,7 +109,7 @@ function boxOf(anchor: string, { cards, frames }: EdgesOf["layout"]): Box | unde
   return anchor.startsWith(FRAME) ? frames.get(anchor.slice(FRAME.length)) : cards.get(anchor);
 }
 
-/** From edge to edge; null where one box lies in the other's middle. */
+/** From border to border; null where one box contains the other's centre. */
 function lineBetween(from: Box | undefined, to: Box | undefined, aside: number): { from: Point; to: Point } | null {
   if (from === undefined || to === undefined) return null;
   const [a, b] = [middle(from), middle(to)];
@@ -119,7 +118,7 @@ function lineBetween(from: Box | undefined, to: Box | undefined, aside: number):
   const [x, y] = [(b.x - a.x) / length, (b.y - a.y) / length];
   const start = reach(from, x, y);
   const end = length - reach(to, x, y);
-  // A team within a team: the line ends in the middle.
+  // For a team within a team the edge ends in the middle.
   const [first, last] = start < end ? [start, end] : [0, length];
   const at = (far: number): Point => ({ x: a.x + x * far - y * aside, y: a.y + y * far + x * aside });
   return { from: at(first), to: at(last) };
@@ -129,12 +128,12 @@ function middle(box: Box): Point {
   return { x: box.x + box.w / 2, y: box.y + box.h / 2 };
 }
 
-/** How far it is from the middle of a box to its edge in a direction. */
+/** Distance from the centre of a box to its border in a direction. */
 function reach(box: Box, x: number, y: number): number {
   return Math.min(x === 0 ? Infinity : box.w / 2 / Math.abs(x), y === 0 ? Infinity : box.h / 2 / Math.abs(y));
 }
 
-/** The three corners of an arrow's head at the end of a line. */
+/** The three corners of the arrow head. */
 export function headOf({ from, to }: Pick<Edge, "from" | "to">, size: number): readonly [Point, Point, Point] {
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const [x, y] = [(to.x - from.x) / length, (to.y - from.y) / length];
@@ -142,5 +141,5 @@ export function headOf({ from, to }: Pick<Edge, "from" | "to">, size: number): r
   return [to, { x: back.x - (y * size) / 2, y: back.y + (x * size) / 2 }, { x: back.x + (y * size) / 2, y: back.y - (x * size) / 2 }];
 }
 
-/** The pattern of a line says its state without a colour. */
+/** The dash pattern shows the state without colour. */
 export const DASHES: Readonly<Record<EdgeState, readonly number[]>> = { waiting: [3, 5], working: [9, 4], done: [], failed: [1, 4] };

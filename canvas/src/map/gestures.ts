@@ -1,4 +1,4 @@
-/** Turns pointers, wheel and keys into movements of the camera. A press that moves is a drag and never a click. */
+/** Turn pointer, wheel and key events into camera movements. A press that moves is a drag and never a click. */
 
 import { pan, zoomAt, type Camera } from "./camera";
 

@@ -1,8 +1,6 @@
-/** Where every agent and every team stands. Pure and deterministic: it knows of names and states nothing.
- *
- * A team is a frame that holds its lead's card, its members' cards and the frames of teams below. A picture that is there
- * already is changed as little as possible: what keeps its size stays where it is, and only a team whose frame grew, and
- * the frames around it, may move. */
+/** Positions of all agents and teams. Pure and deterministic; depends on neither names nor states. A team is a frame around
+ * its lead's card, its members' cards and the frames of its sub-teams. An existing layout is changed as little as possible:
+ * only a team whose frame grew, and the frames around it, may move. */
 
 import { childrenOf, type Tree } from "../core/state/tree";
 import { arrange, type Arrangement, type Box, type Item } from "./pack";
@@ -21,7 +19,7 @@ export interface Layout {
   frames: ReadonlyMap<string, Frame>;
   w: number;
   h: number;
-  /** How the insides of each frame are arranged, for the next layout. */
+  /** Arrangement inside each frame, for the next layout. */
   arrangements: ReadonlyMap<string, Arrangement>;
 }
 

@@ -1,4 +1,4 @@
-/** What the scene of an organisation looked like last on this page: it is found again as it was left. */
+/** The last camera and layout of the map on this page, restored when it is opened again. */
 
 import type { Camera } from "./camera";
 import type { Layout } from "./layout";
@@ -6,7 +6,7 @@ import type { Layout } from "./layout";
 interface MapMemory {
   camera: Camera | null;
   layout: Layout | null;
-  /** How many cards there were when it was fitted last; none once somebody moved it. */
+  /** Number of cards when it was last fitted; null once the person moved it. */
   fittedTo: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** Arranges boxes inside one frame: anew in rows, or with as little change to what stood there before as possible. */
+/** Arrange boxes in one frame: anew in rows, or with as few changes to the previous arrangement as possible. */
 
 export interface Item {
   key: string;
@@ -19,10 +19,10 @@ export interface Arrangement {
   h: number;
 }
 
-/** Width to height that a fresh arrangement aims at: windows are wide, and so are rows of cards. */
+/** Target ratio of width to height: windows are wide, and so are rows of cards. */
 const ASPECT = 1.7;
 const ASPECT_OF_SMALL = 2.4;
-/** With fewer of its boxes left, an arrangement is made anew. */
+/** With fewer of its boxes left, the arrangement is made anew. */
 const MIN_KEPT = 0.5;
 
 export function arrange(items: readonly Item[], gap: number, before: Arrangement | undefined): Arrangement {
@@ -32,7 +32,7 @@ export function arrange(items: readonly Item[], gap: number, before: Arrangement
   return adjust(items, gap, before);
 }
 
-/** The small ones in rows, in their order; below them the rest, highest first, each as high up as it finds room. */
+/** Small boxes in rows, in order; below them the rest, highest first, each as high up as it fits. */
 function fresh(items: readonly Item[], gap: number): Arrangement {
   const least = items.reduce((found, item) => Math.min(found, item.h), Infinity);
   const small = items.filter((item) => item.h === least);
@@ -54,7 +54,7 @@ function targetWidth(items: readonly Item[], gap: number, aspect: number): numbe
     area += (item.w + gap) * (item.h + gap);
     widest = Math.max(widest, item.w);
   }
-  // Half a box more, so that the number of columns is rounded and not cut.
+  // Half a box more, so that the number of columns is rounded instead of truncated.
   return Math.max(widest, Math.sqrt(area * aspect) + (items[0]?.w ?? 0) / 2 - gap);
 }
 
@@ -64,7 +64,7 @@ interface Segment {
   w: number;
 }
 
-/** How far down the space is taken, from left to right. */
+/** The occupied height, from left to right. */
 class Skyline {
   private segments: Segment[];
   private readonly width: number;
@@ -76,7 +76,7 @@ class Skyline {
     this.segments = [{ x: 0, y, w: this.width }];
   }
 
-  /** The highest place that is wide enough, and of those the leftmost. */
+  /** The highest, then leftmost position that is wide enough. */
   place(item: Item): Box {
     const w = item.w + this.gap;
     let best = { x: 0, y: Infinity };
@@ -109,7 +109,7 @@ class Skyline {
   }
 }
 
-/** Neighbours of one height are one ledge, so that a full row is a single one again. */
+/** Join neighbours of equal height, so that a full row is one segment again. */
 function joined(segments: readonly Segment[]): Segment[] {
   const found: Segment[] = [];
   for (const segment of segments) {
@@ -129,8 +129,8 @@ function measured(boxes: ReadonlyMap<string, Box>): Arrangement {
   return { boxes, w, h };
 }
 
-/** Boxes of the same size stay. A box that grew stays where it is if it finds room there. What is left over takes the
- * first free place: where something else stood, at the end of the last row, or in a new row. */
+/** Boxes of the same size stay. A box that grew stays if it still fits. The rest takes the first free position: a freed one,
+ * the end of the last row, or a new row. */
 function adjust(items: readonly Item[], gap: number, before: Arrangement): Arrangement {
   const boxes = new Map<string, Box>();
   const homeless: Item[] = [];
@@ -175,7 +175,7 @@ function isFree(wanted: Box, boxes: ReadonlyMap<string, Box>, gap: number): bool
   return true;
 }
 
-/** Whether two boxes come nearer than the gap. */
+/** Whether two boxes are closer than the gap. */
 export function overlap(one: Box, other: Box, gap = 0): boolean {
   return (
     one.x < other.x + other.w + gap &&

@@ -1,5 +1,5 @@
-/** Paints the scene when there are more cards than the document should hold: blocks from afar, small cards from nearer.
- * The same boxes, glyphs and colours as near; no text that cannot be read. */
+/** Paint the map when the DOM would hold too many cards: blocks from afar, small cards from nearer. Same boxes, glyphs and
+ * colours as the DOM; no unreadable text. */
 
 import type { AgentStatus } from "../core/state/agentStatus";
 import type { Team } from "../core/state/teams";
@@ -8,9 +8,9 @@ import { DASHES, headOf, type Edge, type EdgeState } from "./edges";
 import { HEAD, type Frame, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
-/** Below, teams are one block each; cards would be dots. */
+/** Below this zoom teams are single blocks; cards would be dots. */
 const FAR_ZOOM = 0.06;
-/** From here on a card's name can be read. */
+/** From this zoom on the name of a card is readable. */
 const NAME_ZOOM = 0.28;
 const TITLE_ZOOM = 0.12;
 
@@ -90,7 +90,7 @@ export function paint(ctx: CanvasRenderingContext2D, what: Painted, camera: Came
   for (const edge of what.edges) paintEdge(ctx, edge, camera, palette);
 }
 
-/** A line of the window's own strength, however small the picture is. */
+/** Line width in window pixels, whatever the zoom. */
 function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, palette: Palette): void {
   const onScreen = ({ x, y }: Edge["from"]): Edge["from"] => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
   const [from, to] = [onScreen(edge.from), onScreen(edge.to)];
@@ -111,7 +111,7 @@ function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, pa
   ctx.fill();
 }
 
-/** Lines have the colours of standings that mean the same. */
+/** Edges use the colours of the matching agent status. */
 const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
 
 function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, frame: Frame, box: Box, zoom: number, palette: Palette): void {
@@ -133,7 +133,7 @@ function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, fr
   ctx.fillText(title, box.x + 14 * zoom, box.y + (HEAD / 2) * zoom, Math.max(0, box.w - 28 * zoom));
 }
 
-/** The worst standing of a team as the edge of its block. */
+/** The worst status of a team as the border of its block. */
 function bar(ctx: CanvasRenderingContext2D, box: Box, colour: string): void {
   ctx.fillStyle = colour;
   ctx.fillRect(box.x, box.y, 3, box.h);
@@ -181,7 +181,7 @@ function rounded(ctx: CanvasRenderingContext2D, box: Box, radius: number): void 
   ctx.roundRect(box.x, box.y, box.w, box.h, Math.max(1, radius));
 }
 
-/** The shapes of the document's glyphs, around a middle. */
+/** The shapes of the DOM glyphs, around a centre. */
 function glyph(ctx: CanvasRenderingContext2D, status: AgentStatus, x: number, y: number, size: number, palette: Palette): void {
   const r = size / 2;
   ctx.fillStyle = palette.status[status];

@@ -1,10 +1,10 @@
-/** Notes in the page's own timeline when the map was first on the screen, for whoever measures how long that takes. */
+/** Set a performance mark when the map is first drawn; the benchmark of page load reads it. */
 
 export const FIRST_DRAWN = "molecule:ready";
 
 let marked = false;
 
-/** The map is about to be painted. The task behind the frame runs once that is done. */
+/** Call before the map is painted: the task after the animation frame runs once it is. */
 export function markFirstDrawn(): void {
   if (marked) return;
   marked = true;

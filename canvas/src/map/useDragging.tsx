@@ -1,4 +1,4 @@
-/** Moving agents by drag in the scene: shows where one would go, and asks once it is dropped. */
+/** Move agents by dragging cards: shows the target while dragging, and reports the drop. */
 
 import { useEffect, useRef, type ReactNode, type RefObject } from "react";
 import { useData, useSession } from "../core/app";
@@ -14,7 +14,7 @@ interface DragInput {
   onDrop: (id: string, target: string) => void;
 }
 
-/** What stands over the scene while a card is carried, and the question after the drop. */
+/** Returns the overlay of the dragged card. */
 export function useDragging({ stage, layout, memory, onDrop }: DragInput): ReactNode {
   const { canSend } = useSession();
   const ghost = useRef<HTMLDivElement>(null);

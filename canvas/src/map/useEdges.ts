@@ -1,4 +1,4 @@
-/** The lines as they are now. They are computed anew when something happens, and each second until the last one has gone. */
+/** The current edges, computed again on changes, and each second until the last one has expired. */
 
 import { useRef } from "react";
 import { useThrottledData } from "../core/app";
@@ -16,7 +16,7 @@ export function useEdges(asked: Omit<EdgesOf, "delegations" | "now">): Edges {
   return last.current;
 }
 
-/** Nothing is drawn again that looks the same. */
+/** Equal edges are not rendered again. */
 function isSame(one: Edges, other: Edges): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -1,4 +1,4 @@
-/** The canvas behind the scene's layer. It is painted at most once a frame, and only when what it shows has changed. */
+/** The canvas behind the DOM layer. Painted at most once per frame, and only after a change. */
 
 import { useCallback, useEffect, useMemo, useRef, type RefObject } from "react";
 import { useScheme } from "../ui/theme";

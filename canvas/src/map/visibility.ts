@@ -1,17 +1,17 @@
-/** What of the scene stands in the document. */
+/** Which parts of the map are rendered as DOM. */
 
 import { NEAR_ZOOM, view, type Camera, type Size } from "./camera";
 import type { Layout } from "./layout";
 import { overlap } from "./pack";
 
-/** More cards than these in the document make it slow to move. */
+/** More cards make moving the map slow. */
 export const MAX_CARDS = 150;
-/** So much around the window is there already when it is moved, in pixels. */
+/** Pixels around the window that are rendered in advance. */
 const MARGIN = 160;
 
 export interface Visible {
   near: boolean;
-  /** Ids of cards, and of frames with `frame:` before them; null: all. */
+  /** Ids of cards, and of frames with the prefix `frame:`; null: all. */
   cards: ReadonlySet<string> | null;
 }
 
@@ -29,7 +29,7 @@ export function isNear(layout: Layout, camera: Camera, window: Size): boolean {
   return camera.zoom >= NEAR_ZOOM && seenCards(layout, camera, window, MARGIN) !== null;
 }
 
-/** Null if there are too many for the document. */
+/** Null if there are too many for the DOM. */
 function seenCards(layout: Layout, camera: Camera, window: Size, margin: number): Set<string> | null {
   const seen = view(camera, window, margin);
   const found = new Set<string>();
@@ -41,14 +41,14 @@ function seenCards(layout: Layout, camera: Camera, window: Size, margin: number)
   return found;
 }
 
-/** The painted card under a point of the window. */
+/** The painted card at a point of the window. */
 export function cardAt(layout: Layout, camera: Camera, point: { x: number; y: number }): string | null {
   const spot = { x: (point.x - camera.x) / camera.zoom, y: (point.y - camera.y) / camera.zoom, w: 0, h: 0 };
   for (const [id, box] of layout.cards) if (overlap(spot, box)) return id;
   return null;
 }
 
-/** How much larger than usual the person's texts are; cards start that much larger. */
+/** The browser's text size relative to the default; cards start scaled by it. */
 export function textScale(): number {
   return (Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) / 16;
 }

@@ -1,4 +1,4 @@
-/** An agent's standing as glyph and word; the colour only repeats what the shape says. */
+/** The status of an agent as glyph and label; the colour only repeats the shape. */
 
 import { STATUS_TEXTS, type AgentStatus as StandingName } from "../core/state/agentStatus";
 import css from "./AgentStatusMark.module.css";

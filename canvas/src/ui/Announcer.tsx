@@ -1,4 +1,4 @@
-/** The one polite live region: what screen readers are told beside what they read. */
+/** The polite live region for announcements to screen readers. */
 
 import { createStore, useStored } from "../core/store/store";
 
@@ -10,7 +10,7 @@ export function announce(text: string): void {
 
 export function Announcer() {
   const { text, turn } = useStored(said);
-  // The same words twice are told twice only if the text differs.
+  // A repeated announcement is read only if the text differs.
   return (
     <div className="visually-hidden" role="status" aria-live="polite">
       {turn % 2 === 0 ? text : `${text}\u00a0`}

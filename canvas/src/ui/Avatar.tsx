@@ -1,4 +1,4 @@
-/** The initials of a name on a calm tint; decoration, the name stands beside it. */
+/** The initials of a name on a tint; decorative, the name is beside it. */
 
 import { initials, tintOf } from "../core/text/strings";
 import css from "./Avatar.module.css";

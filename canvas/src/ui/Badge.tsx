@@ -1,4 +1,4 @@
-/** How many wait for this person: messages that were not read, or what `word` says. What is wrong has another shape too. */
+/** An unread count, or a count of what `word` says. A count of problems differs in shape too. */
 
 import { countText } from "../core/text/strings";
 import css from "./Badge.module.css";

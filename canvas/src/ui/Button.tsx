@@ -1,4 +1,4 @@
-/** Buttons, in the few kinds that there are. */
+/** Buttons. */
 
 import type { ButtonHTMLAttributes, Ref } from "react";
 import { Icon, type IconName } from "./Icon";
@@ -17,7 +17,7 @@ export function Button({ kind = "plain", icon, className = "", children, ...rest
   );
 }
 
-/** A button that shows only an icon; its name is read out and shown on hover. */
+/** An icon-only button; its label is read out and shown on hover. */
 export function IconButton({ icon, label, className = "", ...rest }: Common & { icon: IconName; label: string }) {
   return (
     <button type="button" className={`${css.icon} ${className}`} aria-label={label} title={label} {...rest}>

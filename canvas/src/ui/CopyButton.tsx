@@ -1,4 +1,4 @@
-/** Copies a text and says so. */
+/** Copy a text and confirm it. */
 
 import { useEffect, useState } from "react";
 import { announce } from "./Announcer";
@@ -12,7 +12,7 @@ interface Props {
   text: string;
   label: string;
   icon?: IconName;
-  /** With words beside the icon. */
+  /** Text beside the icon. */
   words?: string;
 }
 

@@ -1,4 +1,4 @@
-/** A modal dialog. The browser keeps the focus in it, closes it with Escape, and gives the focus back to the opener. */
+/** A modal dialog. The browser traps the focus, closes it with Escape, and returns the focus to the opener. */
 
 import { useEffect, useRef, type ReactNode } from "react";
 import { IconButton } from "./Button";
@@ -6,7 +6,7 @@ import css from "./Dialog.module.css";
 
 interface Props {
   label: string;
-  /** Without a heading the label is only read out. */
+  /** Without a heading the label is for screen readers only. */
   heading?: boolean;
   onClose: () => void;
   children: ReactNode;
@@ -21,7 +21,7 @@ export function Dialog({ label, heading = true, onClose, children }: Props) {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
     };
   }, []);
-  // Where a press began: a browser takes a selection that begins inside and ends outside for a click on the dialog.
+  // Where the press began: for a browser, selecting text from inside to outside is a click on the dialog.
   const beganOutside = useRef(false);
   const press = (event: React.PointerEvent): void => {
     beganOutside.current = event.target === dialog.current;

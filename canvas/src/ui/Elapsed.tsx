@@ -1,4 +1,4 @@
-/** How long something took, or takes: then it is told anew every second. */
+/** A duration; a running one is updated every second. */
 
 import { stopwatch } from "../core/text/time";
 import { useSeconds } from "./useSeconds";

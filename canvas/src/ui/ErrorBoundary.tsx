@@ -1,4 +1,4 @@
-/** Keeps a mistake of the page to the part that it is in: that part shows something simpler, all others go on. */
+/** Limit a rendering error to its part of the page, which shows a fallback. */
 
 import { Component, type ReactNode } from "react";
 

@@ -1,5 +1,5 @@
-/** The name of a file, whoever chose it: kept apart from the text around it, a long one cut in the middle. All of it is
- * shown on hover, and beside it while what holds it has the focus. */
+/** The name of a file: isolated from the text around it, and shortened in the middle. The full name is shown on hover, and
+ * while its container has the focus. */
 
 import { shortFileName, cleanFileName } from "../core/text/files";
 import css from "./FileName.module.css";

@@ -1,4 +1,4 @@
-/** Line icons, all decoration: the words beside them, or the name of their button, say what they mean. */
+/** Line icons. Decorative: the text beside them, or the name of their button, has the meaning. */
 
 const PATHS = {
   org: "M10 3.5h0M7.5 2.5h5v4h-5zM2.5 13.5h5v4h-5zM12.5 13.5h5v4h-5zM10 6.5v3.5M5 13.5V10h10v3.5",
@@ -37,7 +37,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** `size` in pixels of usual text; it grows with the person's text size. */
+/** `size` in pixels at the default text size; it scales with the text. */
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
     <svg width={`${size / 16}rem`} height={`${size / 16}rem`} viewBox="0 0 20 20" fill="none" aria-hidden="true" focusable="false">

@@ -1,4 +1,4 @@
-/** A link to a place in this page. */
+/** A link within this page. */
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { useApp } from "../core/app";

@@ -1,4 +1,4 @@
-/** The mark of the product. */
+/** The logo. */
 
 export function Logo({ size = 28 }: { size?: number }) {
   return (

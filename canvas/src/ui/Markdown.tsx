@@ -1,5 +1,5 @@
-/** Formats a message. Nothing in it can run, be fetched or lead away unseen: markup is shown as text, pictures are links,
- * addresses of other kinds are words, and a link whose text names another place says where it leads. */
+/** Render a message as Markdown. Nothing in it can run, be fetched or mislead: HTML is shown as text, images are links,
+ * addresses of other schemes are text, and a link whose text names another host shows where it leads. */
 
 import { Children, isValidElement, type ComponentProps, type ReactNode } from "react";
 import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
@@ -10,7 +10,7 @@ import css from "./MessageText.module.css";
 
 const PLUGINS = [remarkGfm];
 
-/** What is shown of a picture instead of it; never fetched, for that would tell its owner who reads. */
+/** Shown instead of an image, which is never fetched: that would reveal the reader to its owner. */
 function Picture({ src, alt }: ComponentProps<"img"> & ExtraProps) {
   const url = typeof src === "string" ? safeAddress(src) : null;
   const words = alt ? `picture “${alt}”` : "picture";
@@ -62,7 +62,7 @@ function Table({ children }: ComponentProps<"table"> & ExtraProps) {
   );
 }
 
-/** A message is no document: its headings are not headings of the page. */
+/** Headings of a message are not headings of the page. */
 function Heading({ children }: { children?: ReactNode }) {
   return <p className={css.heading}>{children}</p>;
 }

@@ -1,4 +1,4 @@
-/** The words of a message. Most need no formatting; what formats the rest is loaded when it is first needed. */
+/** The text of a message. Most need no formatting; the Markdown renderer is loaded on first use. */
 
 import { lazy, memo, Suspense } from "react";
 import { ErrorBoundary } from "./ErrorBoundary";
@@ -23,7 +23,7 @@ export const MessageText = memo(function MessageText({ text }: { text: string })
   );
 });
 
-/** Nothing in it could mean anything but itself. */
+/** Whether the text contains nothing that Markdown would change. */
 function isPlain(text: string): boolean {
   return /^[\p{L}\p{N}][\p{L}\p{N} ,;?'"“”‘’%€]*(?:[.!:][\p{L}\p{N} ,;?'"“”‘’%€]*)*$/u.test(text) && !/^\d+[.)]|www\.|\s$|\p{L}[.:]\p{L}/iu.test(text);
 }

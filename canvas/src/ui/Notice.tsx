@@ -1,4 +1,4 @@
-/** A view that has nothing else to show: empty, loading, not found, failed. */
+/** A view without content: empty, loading, not found, failed. */
 
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";

@@ -1,4 +1,4 @@
-/** Something to paste into a terminal, with a button that copies it. */
+/** A command to paste into a terminal, with a copy button. */
 
 import { CopyButton } from "./CopyButton";
 import css from "./ShellCommand.module.css";
@@ -7,7 +7,7 @@ interface Props {
   /** What the command does; names the region and its button. */
   label: string;
   text: string;
-  /** Shown instead of the text, which is no longer to be read. */
+  /** Shown instead of the text, once that is hidden. */
   masked?: string;
 }
 

@@ -1,4 +1,4 @@
-/** Tabs by the pattern that screen readers know: one tab stop, arrows move and show. */
+/** ARIA tabs: one tab stop, arrows move and show. */
 
 import { useId, type KeyboardEvent, type ReactNode } from "react";
 import css from "./Tabs.module.css";

@@ -1,4 +1,4 @@
-/** A time in words; the exact one on hover, and beside it while the message it belongs to has the focus. */
+/** A relative time; the exact one on hover, and beside it while its message has the focus. */
 
 import { absolute, brief, relative } from "../core/text/time";
 import { useNow } from "./useNow";

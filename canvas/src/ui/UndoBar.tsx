@@ -1,5 +1,4 @@
-/** What was done last, and the way to take it back. It stays until it is used, put away, something else is done, or its time
- * is over. */
+/** The last undoable action with its undo button. Shown until it is used, dismissed, replaced, or expired. */
 
 import { useSession } from "../core/app";
 import { useSeconds } from "./useSeconds";
@@ -31,7 +30,7 @@ export function UndoBar() {
   );
 }
 
-/** It is not read out: it changes every second. */
+/** Hidden from screen readers: it changes every second. */
 function TimeLeft({ until }: { until: number }) {
   const left = Math.max(0, Math.floor((until - useSeconds(true)) / 1_000));
   return (

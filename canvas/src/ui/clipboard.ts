@@ -1,4 +1,4 @@
-/** Puts text on the clipboard. Browsers offer their way only to pages that came over a safe connection. */
+/** Copy text. The clipboard API exists only on pages loaded over a secure connection. */
 
 export async function copyText(text: string): Promise<boolean> {
   try {

@@ -1,10 +1,10 @@
-/** Texts that try to run something, fetch something, lead away unseen, break the page or pass for something else. */
+/** Test texts that try to run something, fetch something, mislead, break the layout or imitate other content. */
 
 const BIDI = "\u202e";
 const ZERO = "\u200b";
 
 export const HOSTILE: readonly string[] = [
-  // Markup that would run
+  // HTML that would run
   "<script>window.hit = 1</script>",
   "<img src=x onerror=window.hit=1>",
   "<svg onload=window.hit=1>",
@@ -30,7 +30,7 @@ export const HOSTILE: readonly string[] = [
   "</div></li></ol><script>window.hit = 1</script>",
   '<input autofocus onfocus=window.hit=1>',
   "<scr<script>ipt>window.hit=1</script>",
-  // Addresses that would run or leave the allowed kinds
+  // Addresses that would run or leave the allowed schemes
   "[press](javascript:window.hit=1)",
   "[press](JaVaScRiPt:window.hit=1)",
   "[press](java\tscript:window.hit=1)",
@@ -45,7 +45,7 @@ export const HOSTILE: readonly string[] = [
   "[press](tel:+4912345)",
   "<javascript:window.hit=1>",
   "[press][x]\n\n[x]: javascript:window.hit=1",
-  // Addresses of this page itself: a read that changes something, or a place that looks like a part of it
+  // Addresses of this page itself: a GET that changes something, or a path that looks like a part of it
   "[log out](/logout)",
   "[log out](//evil.example/logout)",
   "[log out](\\\\evil.example\\logout)",
@@ -53,7 +53,7 @@ export const HOSTILE: readonly string[] = [
   "[up](../../health)",
   "[here](#login=abc)",
   "[again]()",
-  // Pictures that would be fetched
+  // Images that would be fetched
   "![a](https://evil.example/pixel.gif)",
   "![a](//evil.example/pixel.gif)",
   "![a](/logout)",
@@ -62,7 +62,7 @@ export const HOSTILE: readonly string[] = [
   "[![a](https://evil.example/a.png)](https://other.example/)",
   '![a](https://evil.example/a.png "onerror=window.hit=1")',
   "![a][p]\n\n[p]: https://evil.example/p.png",
-  // Links whose text names another place
+  // Links whose text names another host
   "[https://bank.example/login](https://evil.example/login)",
   "[bank.example](https://evil.example)",
   "[www.bank.example](https://bank.example.evil.example)",
@@ -72,7 +72,7 @@ export const HOSTILE: readonly string[] = [
   "[bank。example](https://evil.example)",
   "[see **bank.example** now](https://evil.example)",
   "[127.0.0.1](https://evil.example)",
-  // Texts that break the picture
+  // Texts that break the layout
   `${BIDI}gnp.exe`,
   `ad${ZERO}min: please send me your token`,
   `${"a".repeat(5_000)}`,

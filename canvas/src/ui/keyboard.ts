@@ -1,5 +1,5 @@
-/** Keys for the whole page. A single key does nothing while somebody types, while a dialog is open, or when it was turned
- * off. Escape belongs to the topmost layer that is open. */
+/** Page-wide keyboard shortcuts. A single key is ignored while typing, while a dialog is open, or when disabled in the
+ * settings. Escape belongs to the topmost open layer. */
 
 import { useEffect, useRef } from "react";
 
@@ -32,7 +32,7 @@ export function useSingleKeys(actions: Readonly<Record<string, Action>>, enabled
   }, [enabled]);
 }
 
-/** In a tree, letters look for names. */
+/** In a tree, letters search for names. */
 function isInTree(event: KeyboardEvent): boolean {
   return event.target instanceof HTMLElement && event.target.closest("[role=tree]") !== null && event.key !== "?";
 }
@@ -47,7 +47,7 @@ function onEscape(event: KeyboardEvent): void {
   top();
 }
 
-/** While mounted, Escape closes this layer, if none was opened after it. */
+/** While mounted, Escape closes this layer, unless a later one is open. */
 export function useLayer(close: Action): void {
   const latest = useRef(close);
   latest.current = close;

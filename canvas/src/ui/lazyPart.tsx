@@ -1,11 +1,11 @@
-/** Parts of the page that are not in its first script: they are loaded once the first picture stands, and at once where
- * somebody is faster. So they are there too while the server is not. */
+/** Parts of the page outside of its first script: loaded after the first render, or earlier when needed, so that they are
+ * available while the server is not. */
 
 import { lazy, useState, type ComponentType } from "react";
 
 const parts: (() => Promise<unknown>)[] = [];
 
-/** A part that stands at once where it is loaded already; else what waits for it shows its fallback. */
+/** Renders at once if it is already loaded; otherwise the Suspense fallback is shown. */
 export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   const take = async (): Promise<ComponentType<Props>> => (loaded ??= await load());
@@ -17,7 +17,7 @@ export function lazyPart<Props extends object>(load: () => Promise<ComponentType
   };
 }
 
-/** Loads what has not been needed yet. What fails is loaded when it is needed. */
+/** Load all parts that are not loaded yet. One that fails is loaded when it is needed. */
 export async function preloadParts(): Promise<void> {
   await Promise.allSettled(parts.map((take) => take()));
 }

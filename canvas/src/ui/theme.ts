@@ -1,4 +1,4 @@
-/** Writes the scheme that counts (the person's choice, else the system's) where the style sheet reads it. */
+/** Set the colour scheme (the person's setting, otherwise the system's) where the style sheet reads it. */
 
 import { createStore, useStored, type Store } from "../core/store/store";
 import type { SettingsStore } from "../core/store/settings";
@@ -20,7 +20,7 @@ export function followTheme(settings: SettingsStore): void {
   apply();
 }
 
-/** For what is painted and not styled. */
+/** For canvas painting, which has no style sheet. */
 export function useScheme(): Scheme {
   return useStored(scheme);
 }

@@ -1,4 +1,4 @@
-/** A command to the server that a button gives: one at a time, and what is refused is told beside it. */
+/** A command of a button: one at a time, with its error shown beside it. */
 
 import { useState, type ReactNode } from "react";
 import { errorText } from "../core/api/api";
@@ -7,7 +7,7 @@ import { announce } from "./Announcer";
 export interface Action {
   busy: boolean;
   problem: string | null;
-  /** Gives the command; says `done` aloud once it is done, which may depend on what came of it, and calls `after`. */
+  /** Run the command, announce `done` (which may depend on the result), and call `after`. */
   run: <T>(act: () => Promise<T>, done: string | ((result: T) => string), after?: () => void | Promise<void>) => void;
 }
 

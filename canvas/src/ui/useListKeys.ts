@@ -1,4 +1,4 @@
-/** J and K walk through the links of a list; Enter, as for every link, opens one. */
+/** J and K move through the links of a list; Enter opens one, as for every link. */
 
 import type { RefObject } from "react";
 import { useSettings } from "../core/app";

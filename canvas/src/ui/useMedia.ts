@@ -1,4 +1,4 @@
-/** Whether the window has a property now. */
+/** Whether a media query matches. */
 
 import { useCallback, useSyncExternalStore } from "react";
 

@@ -1,4 +1,4 @@
-/** One clock for all relative times on the page. It stands still while nobody looks. */
+/** One clock for all relative times on the page. Paused while the page is hidden. */
 
 import { createStore, useStored } from "../core/store/store";
 

@@ -1,4 +1,4 @@
-/** Which rows of a list are in the document: all of a short list, of a long one those in view and the active one. */
+/** Which rows of a list are rendered: all of a short list, of a long one those in view and the active one. */
 
 import { useCallback, useEffect, useMemo, useState, type RefObject } from "react";
 
@@ -9,11 +9,11 @@ interface RowWindow {
   shown: readonly number[];
   virtual: boolean;
   rowHeight: number;
-  /** Scrolls no further than it takes to see the row. */
+  /** Scroll just far enough to show the row. */
   reveal: (at: number) => void;
 }
 
-/** `units` is the height of a row in the page's own unit, the size of its text. */
+/** `units`: height of a row in rem. */
 export function useRowWindow(scroller: RefObject<HTMLElement | null>, count: number, active: number, units: number): RowWindow {
   const virtual = count > MAX_ROWS;
   const [view, setView] = useState({ top: 0, height: 800 });

@@ -1,4 +1,4 @@
-/** A clock of whole seconds for what runs. It stands still while nothing on the page runs, and while nobody looks. */
+/** A clock with a resolution of one second. Paused while it has no subscribers, and while the page is hidden. */
 
 import { useCallback, useSyncExternalStore } from "react";
 
@@ -28,13 +28,13 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time now, new every second while `runs`. */
+/** The current time, updated every second while `runs`. */
 export function useSeconds(runs: boolean): number {
   const watch = useCallback((listener: () => void) => (runs ? subscribe(listener) : () => undefined), [runs]);
   return useSyncExternalStore(watch, () => now);
 }
 
-/** Whether anything keeps the clock going. */
+/** Whether the clock has subscribers. */
 export function isTicking(): boolean {
   return listeners.size > 0;
 }

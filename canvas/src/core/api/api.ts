@@ -1,4 +1,4 @@
-/** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
+/** HTTP client of the server (same origin). An error response is thrown as an `ApiError` with a sentence for people. */
 
 import { approvalOf, type DecisionInput, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
@@ -13,14 +13,14 @@ import { upload, type UploadOptions } from "./upload";
 
 export { NoResponseError, ApiError };
 
-/** A seat that was just made. */
+/** A workspace that was just created, with its token. */
 export interface CreatedWorkspace {
   id: string;
   name: string;
   token: string;
 }
 
-/** Somebody who belongs to the organisation, or is invited to. */
+/** A member of the organisation, or an invited person. */
 export interface Person {
   id: string;
   name: string;
@@ -44,21 +44,21 @@ export interface WorkspaceChange {
   send_drafts?: boolean;
 }
 
-/** A message longer than this wait counts as not sent: the person sees it and can send it again without harm. */
+/** A message without a response for this long is shown as not sent; sending it again is safe, since it has a client id. */
 const TIMEOUT_MS = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** So many pages of what is not decided are read at once. */
+/** At most this many pages of pending approvals are read at once. */
 const MAX_PAGES = 10;
 
-/** A message to a workspace, by its row in the log. */
+/** A message to a workspace, identified by its activity row. */
 export interface MessageRef {
   workspaceId: string;
   activityId: string;
 }
 
-/** A delegation, and who gave it. */
+/** A delegation and the workspace that delegated it. */
 type DelegationRef = Pick<Delegation, "id" | "sourceId">;
 
 export class Api {
@@ -69,7 +69,7 @@ export class Api {
     this.onUnauthorized = () => this.closed || onUnauthorized();
   }
 
-  /** Nothing more is asked: the browser's session may be of somebody else by now. What is on its way comes to its end. */
+  /** Reject further requests: the browser's session may belong to another person by now. Requests in flight complete. */
   close(): void {
     this.closed = true;
   }
@@ -90,7 +90,7 @@ export class Api {
     return this.request<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
   }
 
-  /** What a workspace and its people said, and what it delegated; `before` is the number of a line. */
+  /** Messages and delegations of a workspace's chat, newest page first. `before`: sequence number of a line. */
   timeline(workspaceId: string, limit: number, before?: number): Promise<TimelinePage> {
     const older = before === undefined ? "" : `&before=${before}`;
     return this.request<TimelinePage>("GET", `${workspacePath(workspaceId)}/timeline?limit=${limit}${older}`);
@@ -105,12 +105,12 @@ export class Api {
     return this.request<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
   }
 
-  /** The newest delegations that a workspace gave or was given. */
+  /** The newest delegations from or to a workspace. */
   delegationsOf(workspaceId: string, limit: number): Promise<DelegationItem[]> {
     return this.request<DelegationItem[]>("GET", `${workspacePath(workspaceId)}/delegations?direction=both&limit=${limit}`);
   }
 
-  /** How it stands then: what had ended stays as it was. */
+  /** Returns the current state: a delegation that has already ended stays as it is. */
   cancel({ sourceId, id }: DelegationRef): Promise<DelegationItem> {
     return this.request<DelegationItem>("POST", `${workspacePath(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
   }
@@ -157,7 +157,7 @@ export class Api {
     };
   }
 
-  /** All that are open, also those that no person has to decide. */
+  /** All pending approvals, also those that no person has to decide. */
   async pendingApprovals(orgId: string): Promise<Approval[]> {
     const all: Approval[] = [];
     for (let pages = 0; pages < MAX_PAGES; pages += 1) {
@@ -169,14 +169,14 @@ export class Api {
     return all;
   }
 
-  /** Those that have ended, the newest first; `before`: one of them. */
+  /** Closed approvals, newest first. `before`: id of one of them. */
   async approvalPage(orgId: string, before: string | null): Promise<{ approvals: Approval[]; reachedEnd: boolean }> {
     const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
     const page = await this.request("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
     return { approvals: approvalsOf(page), reachedEnd: members(page)?.["reached_end"] !== false };
   }
 
-  /** The newest that a workspace asked, or was asked. */
+  /** The newest approvals that a workspace requested or was asked to decide. */
   async approvalsOf(workspaceId: string): Promise<Approval[]> {
     return approvalsOf(await this.request("GET", `${workspacePath(workspaceId)}/approvals?role=any`));
   }
@@ -185,7 +185,8 @@ export class Api {
     return known(await this.request("GET", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}`));
   }
 
-  /** How it stands then. What is answered is what was shown: its revision, the hash of its action, and whose turn it was. */
+  /** Returns the current state. The decision names what was shown (revision, action hash and holder), so that the server
+   * rejects it if one of them has changed. */
   async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: DecisionInput): Promise<Approval> {
     const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
     const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
@@ -193,7 +194,7 @@ export class Api {
     return known(await this.request("POST", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
   }
 
-  /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */
+  /** Send an unsent answer of the agent as its answer. `words`: the edited text, or null. */
   sendDraft(asked: MessageRef, words: string | null): Promise<unknown> {
     return this.request("POST", `${draft(asked)}/send`, words === null ? {} : { text: words });
   }
@@ -259,7 +260,7 @@ export class Api {
     return list(await this.request("GET", `/orgs/${encodeURIComponent(orgId)}/invitations`)).map(personOf).filter((each) => each !== null);
   }
 
-  /** The link that lets the invited person in once. */
+  /** Returns a one-time login link for the invited person. */
   async invite(orgId: string, name: string, role: string): Promise<string> {
     return text(await this.request("POST", `/orgs/${encodeURIComponent(orgId)}/invitations`, { name, role }), "url") ?? "";
   }
@@ -268,7 +269,7 @@ export class Api {
     return this.request("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
   }
 
-  /** Throws Refusal, NoAnswer, Stopped. */
+  /** Throws ApiError, NoResponseError, UploadCancelledError. */
   async upload(workspaceId: string, file: File, watch: UploadOptions): Promise<Attachment> {
     this.checkOpen();
     try {
@@ -294,17 +295,17 @@ export class Api {
     };
   }
 
-  /** Where agents can live. */
+  /** The hosts that an agent can run in. */
   hosts(): Promise<HostRow[]> {
     return this.request<HostRow[]>("GET", "/hosts");
   }
 
-  /** What to do on the agent's machine to connect a host. */
+  /** The setup steps for one host. */
   connectPage(workspaceId: string, host: string): Promise<ConnectPage> {
     return this.request<ConnectPage>("GET", `${workspacePath(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
   }
 
-  /** One request, for what only some views ask. Throws Refusal, NoAnswer. */
+  /** A request without a method of its own. Throws ApiError, NoResponseError. */
   async request<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
     const response = await this.fetch(method, path, body, more);
     const answer: unknown = await response.json().catch(() => null);
@@ -373,7 +374,7 @@ function personOf(row: unknown): Person | null {
   return id === null || name === null || role === null ? null : { id, name, role };
 }
 
-/** What went wrong, in a sentence for people. */
+/** Return the error as a sentence for people. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : "The server did not answer.";
 }

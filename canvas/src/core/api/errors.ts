@@ -1,10 +1,10 @@
-/** What becomes of a question to the server when it is not answered as asked. */
+/** Errors of a request to the server. */
 
-/** The server said no. */
+/** The server rejected the request. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string | null;
-  /** All that it said, for those who ask about more than the words. */
+  /** The parsed response body. */
   readonly body: unknown;
 
   constructor(status: number, code: string | null, message: string, answer: unknown = null) {
@@ -15,5 +15,5 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came. Whether the command had its effect is not known. */
+/** No response arrived. The command may or may not have taken effect. */
 export class NoResponseError extends Error {}

@@ -1,23 +1,23 @@
-/** Sends one file and tells how far it is: the one thing for which `fetch` has no word. */
+/** Upload one file with progress. XMLHttpRequest, because `fetch` reports no upload progress. */
 
 import type { Attachment } from "../state/model";
 import { list, number, text } from "../state/json";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 
-/** The person stopped it. */
+/** The person cancelled the upload. */
 export class UploadCancelledError extends Error {}
 
 export interface UploadOptions {
-  /** Bytes of the file that have left. */
+  /** Bytes sent so far. */
   onProgress: (sent: number) => void;
   signal: AbortSignal;
 }
 
-/** Nothing moved for so long: the connection is counted as lost. */
+/** Without progress for this long the connection counts as lost. */
 const STALL_MS = 30_000;
 
-/** The file as the server names it. Throws Refusal, NoAnswer, Stopped. */
+/** Returns the file as the server names it. Throws ApiError, NoResponseError, UploadCancelledError. */
 export function upload(path: string, file: File, { onProgress, signal }: UploadOptions): Promise<Attachment> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

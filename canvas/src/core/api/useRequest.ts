@@ -1,10 +1,10 @@
-/** Something that is read from the server: again when `turn` changes, and when it is asked again. */
+/** Read a value from the server, and again when `turn` changes or `reread` is called. */
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import { errorText } from "./api";
 
 export interface RequestState<T> {
-  /** What came last; it stays while it is read again. */
+  /** The last response; it stays while the next one is read. */
   value: T | null;
   problem: string | null;
   reread: () => Promise<void>;
@@ -22,7 +22,7 @@ export function useRequest<T>(ask: () => Promise<T>, turn: string): RequestState
       (value) => ({ value, problem: null }),
       (error: unknown) => ({ value: null, problem: errorText(error) }),
     );
-    // What was asked later counts, whichever answer comes first.
+    // The response to the latest request counts, whichever arrives first.
     if (own === asked.current) setFound((before) => ({ value: next.value ?? before.value, problem: next.problem }));
   }, []);
   useEffect(() => void reread(), [reread, turn]);

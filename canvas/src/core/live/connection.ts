@@ -1,19 +1,19 @@
-/** The one live channel of this tab: does with a WebSocket and timers what the core decides. */
+/** The live connection of this tab. Performs with a WebSocket and timers what `connectionState` decides. */
 
 import type { EventFrame, Snapshot } from "../wire";
 import { createStore, type Store } from "../store/store";
 import { INITIAL, step, type LinkEffect, type LinkEvent, type Link } from "./connectionState";
 
 const CLOCK_MS = 5_000;
-/** A cut shorter than this is not worth a banner. */
+/** A shorter interruption shows no banner. */
 const QUIET_MS = 700;
-/** Frames of a hidden page are applied on a timer, for it paints no frames. */
+/** A hidden page gets no animation frames, so its events are applied by a timer. */
 const HIDDEN_BATCH_MS = 200;
 
 interface LinkView {
   /** `starting` until the page was live for the first time. */
   mode: "starting" | "live" | "lost" | "outdated";
-  /** When the page last heard from the server. */
+  /** Time of the last frame from the server. */
   lastFrameAt: number;
 }
 
@@ -65,14 +65,14 @@ export class Connection {
     this.closeSocket();
   }
 
-  /** Tries at once instead of at the end of the wait. */
+  /** Reconnect now instead of after the backoff. */
   readonly retry = (): void => this.dispatch({ kind: "retry" });
 
   private readonly goOffline = (): void => this.dispatch({ kind: "offline" });
 
   private readonly onVisibility = (): void => {
     if (document.visibilityState === "visible") this.retry();
-    else this.flush(); // what waited for a paint would wait until the page is seen again
+    else this.flush(); // no animation frame runs while the page is hidden
   };
 
   private dispatch(what: LinkEvent): void {

@@ -1,5 +1,5 @@
-/** What to do on the live channel, without a socket and without a clock: `step` takes what happened and answers with the
- * next state of the link and with what is to be done. */
+/** State machine of the live connection, without socket and clock: `step` takes an event and returns the next state and the
+ * effects to perform. */
 
 import { PROTOCOL, type EventFrame, type HelloFrame } from "../wire";
 import { members, number, text } from "../state/json";
@@ -8,10 +8,10 @@ export const SESSION_ENDED = 4001;
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
-/** More resumes than this in the window below mean that resuming does not help. */
+/** More resumes than this within the window mean that resuming does not help. */
 const MAX_RESUMES = 3;
 const RESUME_WINDOW_MS = 10_000;
-/** A channel without any frame for so many heartbeats is dead, whatever the socket says. */
+/** A connection without a frame for this many heartbeats is dead, whatever the socket reports. */
 const SILENT_HEARTBEATS = 2.5;
 
 interface Baseline {
@@ -25,7 +25,7 @@ type Phase =
   | "greeted" // hello came; without a baseline a snapshot is awaited
   | "resuming" // subscribe sent, its answer awaited
   | "live"
-  | "ended"; // the session is over, or the page is too old
+  | "ended"; // the session is over, or the page is outdated
 
 export interface Link {
   phase: Phase;
@@ -35,9 +35,9 @@ export interface Link {
   lastFrameAt: number;
   tries: number;
   resumes: readonly number[];
-  /** When it last asked to go on behind its baseline. */
+  /** Time of the last resume request. */
   askedAt: number;
-  /** A snapshot was asked for and has not come: events are dropped, it holds them. */
+  /** A snapshot was requested and has not arrived: events are dropped, since the snapshot contains them. */
   snapshotAsked: boolean;
   snapshotTries: number;
   unknownFrames: number;
@@ -66,7 +66,7 @@ export type LinkEffect =
 
 interface Moment {
   now: number;
-  /** From 0 to 1, for the jitter. */
+  /** Random number from 0 to 1 for the jitter. */
   chance: number;
 }
 
@@ -118,7 +118,7 @@ function start(link: Link, moment: Moment): Step {
 function closed(link: Link, code: number, moment: Moment): Step {
   if (code === SESSION_ENDED) return [{ ...link, phase: "ended" }, [{ do: "log_out" }]];
   if (link.phase === "closed") return [link, []];
-  // A refused handshake tells a page nothing; the session says whether it was the log-in.
+  // A failed handshake gives no reason; reading the session shows whether the login expired.
   return lost(link, moment, link.phase === "opening" ? [{ do: "check_session" }] : []);
 }
 

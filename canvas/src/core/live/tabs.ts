@@ -1,10 +1,10 @@
-/** What the tabs of one browser tell each other. */
+/** Messages between the tabs of one browser. */
 
 import { number, text } from "../state/json";
 
 export type TabMessage =
   | { kind: "read"; owner: string; workspaceId: string; seq: number }
-  /** Who the browser's session is of; a tab that thought otherwise asks. */
+  /** The owner of the browser's session. A tab with another owner checks its session. */
   | { kind: "logged_in"; owner: string }
   | { kind: "logged_out" };
 
@@ -22,7 +22,7 @@ export class Tabs {
 
   close(): void {
     this.channel?.close();
-    this.channel = null; // a word into one that is closed would throw
+    this.channel = null; // posting to a closed channel throws
   }
 }
 

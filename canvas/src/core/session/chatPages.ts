@@ -1,4 +1,4 @@
-/** Reads chats page by page. Those who ask for the same page meanwhile get the same answer. */
+/** Read chats page by page. Concurrent reads of the same page share one request. */
 
 import { incompleteLine } from "../state/obligationUpdates";
 import { ofHistory } from "../state/delegations";
@@ -10,13 +10,13 @@ import type { Api } from "../api/api";
 
 const PAGE = 50;
 
-/** The number of the line that a page ends before; undefined: the newest page; null: there is none to read. */
+/** The page ends before this sequence number; undefined: the newest page; null: nothing to read. */
 type End = number | undefined | null;
 
 interface PageRequest {
   workspaceId: string;
   endIn: (chat: Chat | undefined) => End;
-  /** Whether a page that ends there still joins what is known; asked when it has come. */
+  /** Whether a page with this end still joins the known lines. Checked when the page arrives. */
   fits: (end: End, chat: Chat | undefined) => boolean;
 }
 
@@ -35,7 +35,7 @@ export class ChatPages {
     this.options = parts;
   }
 
-  /** A snapshot tells how all stands: pages that were asked for before it miss what happened until then. */
+  /** A snapshot arrived: pages requested before it lack what happened until then. */
   invalidate(): void {
     this.snapshots += 1;
   }
@@ -46,11 +46,11 @@ export class ChatPages {
 
   readOlder(workspaceId: string): Promise<void> {
     const oldest = (chat: Chat | undefined): End => chat?.lines[0]?.seq;
-    // The newest page may have replaced all lines: behind them a page of the old ones would hide a hole.
+    // The newest page may have replaced all lines; an older page would then leave a gap.
     return this.once(`older ${workspaceId}`, { workspaceId, endIn: oldest, fits: (end, chat) => end === oldest(chat) });
   }
 
-  /** Reads the newest message of a chat of which events told only a part, with the page around it. */
+  /** Read the newest incomplete message of a chat, with the page around it. */
   readIncomplete(workspaceId: string): Promise<void> {
     const part = (chat: Chat | undefined): ReturnType<typeof incompleteLine> => (chat?.loaded ? incompleteLine(chat) : null);
     const line = part(this.chat(workspaceId))?.line;
@@ -69,7 +69,7 @@ export class ChatPages {
     return started;
   }
 
-  /** A page that is of no use any more when it comes is asked for again. */
+  /** A page that no longer fits when it arrives is requested again. */
   private async read(wanted: PageRequest): Promise<void> {
     let taken = false;
     while (!taken) {

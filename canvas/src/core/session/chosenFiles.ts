@@ -1,5 +1,4 @@
-/** Files that a person has chosen for a message that is not sent yet, by conversation. They live as long as the page: no
- * browser lets a page keep more than their names. */
+/** Files chosen for an unsent message, by conversation. They live as long as the page: a browser keeps only their names. */
 
 import { createStore, type Store } from "../store/store";
 
@@ -27,7 +26,7 @@ export class ChosenFiles {
     this.put(workspaceId, this.of(workspaceId).filter((each) => each.key !== key));
   }
 
-  /** Takes all of them out, to be sent. */
+  /** Remove and return all files of a conversation. */
   take(workspaceId: string): File[] {
     const files = this.of(workspaceId).map((each) => each.file);
     this.put(workspaceId, NONE);

@@ -1,20 +1,19 @@
-/** What a person began to write, kept per conversation. */
+/** Unsent text per conversation. */
 
 import type { KeyValueStorage } from "../store/browserStorage";
 
 type Watcher = (of: string, words: string) => void;
 
-/** Words that were taken out are put back within this time, or are not the same ones any more. */
+/** Cleared text that is restored within this time counts as the same draft. */
 const RESTORE_MS = 60_000;
 
 export class Drafts {
   private readonly storage: KeyValueStorage;
   private readonly prefix: string;
   private readonly watchers = new Set<Watcher>();
-  /** What was sent under these keys is known to be with the server: a later answer under one of them is about nothing that
-   * is written now. */
+  /** Keys whose text the server has: a late response for one of them must not clear what is written now. */
   private readonly known = new Set<string>();
-  /** When this page took the last words out. */
+  /** When this page last cleared the text of a conversation. */
   private readonly emptied = new Map<string, number>();
   private readonly now: () => number;
 
@@ -33,15 +32,15 @@ export class Drafts {
       this.storage.remove(this.prefix + of);
       return void this.emptied.set(of, this.now());
     }
-    // What is begun after that is said anew, also in words that were sent before: it gets a key of its own.
+    // A draft that begins after that is a new message, even with the same text, and gets a new key.
     const isBegun = this.read(of) === "" && this.now() - (this.emptied.get(of) ?? -Infinity) > RESTORE_MS;
     if (isBegun) this.storage.remove(this.keyPlace(of));
     this.storage.set(this.prefix + of, words);
   }
 
-  /** The key under which a draft is sent: the same whenever the same is sent again, until the server is known to have it or
-   * something else was sent, so that an answer that was lost, or came when nobody was there to take it, does not say it twice.
-   * Words that were taken out and soon put back are still the same. */
+  /** The idempotency key of a draft. It stays the same while the same text is sent again, so that a lost response cannot
+   * send it twice, and changes once the server has the text or another text was sent. Text that is cleared and soon restored
+   * keeps its key. */
   keyOf(of: string, what: string, fresh: string): string {
     const kept = this.storage.get(this.keyPlace(of)) ?? "";
     const key = kept.slice(0, kept.indexOf(" "));
@@ -50,8 +49,8 @@ export class Drafts {
     return fresh;
   }
 
-  /** The server has what was sent under this key: it is no draft any more, wherever it is shown. Another tab may have sent
-   * something else meanwhile, under the key that is kept now. */
+  /** The server has the text that was sent under this key: clear the draft, wherever it is shown. Another tab may have sent
+   * another text meanwhile, under the key that is stored now. */
   taken(of: string, key: string, words: string): void {
     if (this.known.has(key)) return;
     this.known.add(key);
@@ -60,7 +59,7 @@ export class Drafts {
     for (const watcher of [...this.watchers]) watcher(of, words);
   }
 
-  /** Hears of what the server has taken, until the function that comes back is called. */
+  /** Call `watcher` when the server has taken a draft, until the returned function is called. */
   watch(watcher: Watcher): () => void {
     this.watchers.add(watcher);
     return () => void this.watchers.delete(watcher);

@@ -1,4 +1,4 @@
-/** Which teams a person folded. In a large organisation the deeper teams start folded. */
+/** Collapsed teams. In a large organisation the deeper teams start collapsed. */
 
 import { list, text } from "../state/json";
 import { createStore, type Store } from "../store/store";

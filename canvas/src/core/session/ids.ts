@@ -1,4 +1,4 @@
-/** Ids that nobody else has. Browsers offer their way only to pages that came over a safe connection. */
+/** Unique ids. `crypto.randomUUID` exists only on pages loaded over a secure connection. */
 
 export function newId(): string {
   return crypto.randomUUID?.() ?? [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,5 +1,5 @@
-/** What became of work while this page did not hear of it: read each time the live channel is back. What cannot be read is made
- * up for by the next connection. */
+/** After a reconnect, read the delegations whose events this page may have missed. What cannot be read is read after the
+ * next reconnect. */
 
 import { ofHistory, type Delegation } from "../state/delegations";
 import type { State } from "../state/model";
@@ -9,10 +9,10 @@ import type { DelegationItem } from "../wire";
 import { ApiError } from "../api/errors";
 import type { Api } from "../api/api";
 
-/** The newest so many failed delegations are looked for, and so many of all. */
+/** How many failed delegations, and how many delegations of any status, are read. */
 const MAX_FAILED = 100;
 const MAX_READ = 500;
-/** What is older than those is read by itself, so many at a time. */
+/** Older ones are read one by one, this many in parallel. */
 const MAX_PARALLEL = 20;
 
 export class MissedDelegations {
@@ -27,12 +27,12 @@ export class MissedDelegations {
     this.data = data;
   }
 
-  /** What failed while nobody looked, and what became of what was open. */
+  /** Read the newest failed delegations, and the current state of the open ones. */
   async read(): Promise<void> {
     const pages = [this.api.delegations(this.orgId, MAX_FAILED, "failed")];
     const delegations = this.data.get()?.delegations ?? new Map<string, Delegation>();
     if (missedDelegations(delegations).length > 0) pages.push(this.api.delegations(this.orgId, MAX_READ));
-    // How far work is gets told once; what was told meanwhile is only in the pages.
+    // Progress events are sent once; only the pages have what was missed.
     else if (this.wasLive && openDelegations(delegations).some(({ takenAt }) => takenAt !== null)) pages.push(this.api.delegations(this.orgId, MAX_READ, "open"));
     this.wasLive = true;
     const read = await Promise.allSettled(pages);
@@ -40,7 +40,7 @@ export class MissedDelegations {
     if (read.every(({ status }) => status === "fulfilled")) await this.readLeftOver();
   }
 
-  /** The pages end somewhere, and what is in none of them would seem open for ever. */
+  /** The pages end somewhere; a delegation in none of them would seem open for ever. */
   private async readLeftOver(): Promise<void> {
     const left = missedDelegations(this.data.get()?.delegations ?? new Map()).map(({ id }) => id);
     for (let from = 0; from < left.length; from += MAX_PARALLEL) {
@@ -49,7 +49,7 @@ export class MissedDelegations {
     }
   }
 
-  /** Whether it is known now what became of it. */
+  /** Return whether the state of the delegation is known now. */
   private async readOne(id: string): Promise<boolean> {
     try {
       const { delegation } = await this.api.delegation(id);

@@ -1,5 +1,5 @@
-/** The person's own messages until the server shows them. Kept in the browser from Enter on, one entry a key, so that no
- * reload and no second tab loses one. */
+/** The person's own messages until the server shows them. Stored in the browser from the moment of sending, one entry per
+ * key, so that neither a reload nor a second tab loses one. */
 
 import type { Attachment, Choice } from "../state/model";
 import { list, members, number, text } from "../state/json";
@@ -10,15 +10,15 @@ export interface UnsentMessage {
   clientId: string;
   workspaceId: string;
   text: string;
-  /** Its files; those without an address are in the page that they were chosen in, and nowhere else. */
+  /** Attached files. One without an address exists only in the page in which it was chosen. */
   files: readonly Attachment[];
-  /** The option of an agent's question that it chooses. */
+  /** The chosen option of an agent's question. */
   choice: Choice | null;
   at: string;
   state: "sending" | "stored" | "not_sent";
-  /** Why it was not sent, in words for people. */
+  /** Why it was not sent, as a sentence for people. */
   reason: string | null;
-  /** The connection failed: the page itself tries again once it is back. */
+  /** The connection failed: the page sends it again after the reconnect. */
   again: boolean;
 }
 
@@ -40,7 +40,7 @@ export class Outbox {
   private readonly storage: KeyValueStorage;
   private readonly prefix: string;
   private readonly send: SendMessage;
-  /** What this tab is sending right now; what another tab is sending is that tab's to tell. */
+  /** Messages that this tab is sending. Other tabs report their own. */
   private readonly inFlight = new Set<string>();
 
   constructor(storage: KeyValueStorage, owner: { org: string; user: string }, send: SendMessage) {
@@ -50,12 +50,12 @@ export class Outbox {
     this.entries = createStore<readonly UnsentMessage[]>(this.stored().map(leftBehind));
   }
 
-  /** Shows the message at once, keeps it, and sends it; what came of that. */
+  /** Show the message, store it and send it. Resolves with the result. */
   add({ workspaceId, words, files = [], choice = null }: NewMessage, now: string, clientId: string): Promise<SendResult> {
     return this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
   }
 
-  /** The server has got one of the files of a message: it is not sent again with the next try. */
+  /** A file of the message is uploaded; a retry does not upload it again. */
   recordUpload(clientId: string, place: number, file: Attachment): void {
     const entry = this.find(clientId);
     if (entry) this.keep({ ...entry, files: entry.files.with(place, file) });
@@ -66,7 +66,8 @@ export class Outbox {
     if (entry?.state === "not_sent") await this.deliver({ ...entry, state: "sending", reason: null });
   }
 
-  /** After the connection came back: sends what only the connection held up, if this tab can. The same client id has one effect. */
+  /** After a reconnect, send the messages that only the connection kept back, if this tab has their files. The same client
+   * id takes effect once. */
   async retryDisconnected(canSend: (entry: UnsentMessage) => boolean = () => true): Promise<void> {
     for (const entry of this.entries.get()) {
       if (entry.state === "not_sent" && entry.again && canSend(entry)) await this.retry(entry.clientId);
@@ -78,12 +79,12 @@ export class Outbox {
     this.entries.update((all) => all.filter((each) => each.clientId !== clientId));
   }
 
-  /** The server shows these messages itself now. */
+  /** Remove messages that the server shows now. */
   settle(clientIds: ReadonlySet<string>): void {
     for (const entry of this.entries.get()) if (clientIds.has(entry.clientId)) this.discard(entry.clientId);
   }
 
-  /** Another tab of the same person changed what is kept. */
+  /** Another tab of the same person changed the stored messages. */
   reread(): void {
     const stored = new Map(this.stored().map((each) => [each.clientId, each]));
     this.entries.update((all) => {
@@ -136,7 +137,7 @@ function byTime(one: UnsentMessage, other: UnsentMessage): number {
   return one.at < other.at ? -1 : one.at > other.at ? 1 : 0;
 }
 
-/** An entry of an earlier page. Whether it arrived is not known, so the person decides; sending it again is safe. */
+/** An entry of an earlier page. Whether it arrived is unknown, so the person decides; sending it again is safe. */
 function leftBehind(entry: UnsentMessage): UnsentMessage {
   return { ...entry, state: "not_sent", reason: LEFT_BEHIND, again: false };
 }

@@ -1,15 +1,16 @@
-/** The lists of what is stuck, and whether they could be read: what is not known is never called well. */
+/** The lists of problems, and whether they could be read: unknown is never shown as healthy. */
 
 import { NO_PROBLEMS, type Problems } from "../state/problems";
 import { createStore, type Store } from "../store/store";
 import { errorText } from "../api/api";
 
-/** After so long a failed reading is tried once more: most troubles of a server are over by then. */
+/** A failed read is retried once after this time: most server interruptions are shorter. */
 export const RETRY_MS = 5_000;
 
 export class ProblemLists {
   readonly problems: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
-  /** When the lists were read; null: not yet. `problem`: why not, the last time; what was there before stays. */
+  /** `readAt`: time of the last successful read; null: none yet. `problem`: error of the last read. The previous lists
+   * stay. */
   readonly status: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
   private readonly load: () => Promise<Problems>;
   private readonly now: () => number;
@@ -26,8 +27,8 @@ export class ProblemLists {
     clearTimeout(this.retry);
   }
 
-  /** One reading at a time; what changes meanwhile is read once more after it. A failed one is tried once more; then it is
-   * made up for by the next change or the next connection, or by somebody who asks. */
+  /** One read at a time; a change during a read causes one more. A failed read is retried once; after that the next change,
+   * reconnect or request reads again. */
   async read(mayRetry = true): Promise<void> {
     if (this.reading !== "no") {
       if (this.reading === "yes") this.reading = "again";

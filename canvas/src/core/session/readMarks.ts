@@ -1,7 +1,7 @@
-/** Tells the server how far a person has read in each chat: at once, and while more is read only so often. What could not
- * be told is kept until `retry`. */
+/** Send read positions of chats to the server: the first at once, further ones throttled. Unsent ones are kept until
+ * `retry`. */
 
-/** Longer than the gaps in a burst of messages, shorter than another page takes to open and ask what is unread. */
+/** Longer than the gaps in a burst of messages, shorter than another page takes to open and ask for unread counts. */
 const THROTTLE_MS = 100;
 
 export class ReadMarks {
@@ -18,12 +18,12 @@ export class ReadMarks {
     if (!this.throttled.has(workspaceId)) this.deliver(workspaceId, seq);
   }
 
-  /** The connection is back. */
+  /** Call after a reconnect. */
   retry(): void {
     for (const [workspaceId, seq] of this.pending) this.deliver(workspaceId, seq);
   }
 
-  /** Tells at once what waits for the end of a rest: nobody may be here to tell it later. */
+  /** Send what the throttle holds back: the page may be closing. */
   flush(): void {
     for (const [workspaceId, { told }] of [...this.throttled]) this.endThrottle(workspaceId, told);
   }
@@ -38,7 +38,7 @@ export class ReadMarks {
     this.throttled.set(workspaceId, { timer: setTimeout(() => this.endThrottle(workspaceId, seq), THROTTLE_MS), told: seq });
     this.send(workspaceId, seq).then(
       () => this.pending.get(workspaceId) === seq && this.pending.delete(workspaceId),
-      () => undefined, // told again when the connection is back
+      () => undefined, // sent again after the reconnect
     );
   }
 
@@ -46,7 +46,7 @@ export class ReadMarks {
     clearTimeout(this.throttled.get(workspaceId)?.timer);
     this.throttled.delete(workspaceId);
     const seq = this.pending.get(workspaceId);
-    // Another number is news, also a smaller one: a server restored from a backup counts on from there.
+    // A smaller number is news too: a server restored from a backup counts on from there.
     if (seq !== undefined && seq !== told) this.deliver(workspaceId, seq);
   }
 }

@@ -1,14 +1,14 @@
-/** What of the work that ended badly this person has looked at, in this browser. */
+/** Failed delegations that this person has dismissed in this browser. */
 
 import { createStore, type Store } from "../store/store";
 import type { KeyValueStorage } from "../store/browserStorage";
 
-/** Problems end after a day; so many are enough for one. */
+/** Problems expire after a day, so this many are enough. */
 const MAX_KEPT = 1_000;
 
 export interface SeenProblems extends Store<ReadonlySet<string>> {
   add(key: string): void;
-  /** Takes in what another tab has written. */
+  /** Take over what another tab has stored. */
   reread(): void;
 }
 

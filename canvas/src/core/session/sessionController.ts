@@ -1,5 +1,4 @@
-/** What a logged-in person works at: the state, the live channel, and the commands. Above it are views, below it the pure
- * state and the server. */
+/** One logged-in session: state, live connection and commands. Views use it; it uses the pure state and the server. */
 
 import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace as Seated } from "../api/api";
 import { UndoableDecisions } from "./undoableDecisions";
@@ -38,12 +37,12 @@ const LARGE_MS = 250;
 
 interface SessionOptions {
   identity: SessionView;
-  /** Closed with the desk: what it has in hand goes out under no other session. */
+  /** Closed with the session, so that its pending requests are not sent under another one. */
   api: Api;
   storage: KeyValueStorage;
   /** The session is over. */
   onLogOut: () => void;
-  /** Somebody else has logged in in this browser: what goes out of this page goes out in their name. */
+  /** Another person has logged in in this browser: requests of this page would go out in their name. */
   onOther: () => void;
 }
 
@@ -51,40 +50,40 @@ export class SessionController {
   readonly identity: SessionView;
   readonly api: Api;
   readonly data: Store<State | null> = createStore<State | null>(null);
-  /** The same for views that look at all agents at once: in a large organisation that is no work for every frame. */
+  /** `data`, throttled in a large organisation: for views that read all agents. */
   readonly throttledData: Store<State | null> = throttledStore(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
-  /** Why the organisation could not be read, until it could. */
+  /** Why the organisation could not be read; null once it was. */
   readonly problem: Store<string | null> = createStore<string | null>(null);
-  /** What is stuck; read again when an event says that it changed. */
+  /** Problems; read again when an event says that they changed. */
   readonly problemLists: ProblemLists;
-  /** Counts the changes of who belongs to the organisation. */
+  /** Counts changes of the organisation's members. */
   readonly peopleChanges: Store<number> = createStore(0);
-  /** Counts the changes of instruction templates. */
+  /** Counts changes of instruction templates. */
   readonly templateChanges: Store<number> = createStore(0);
-  /** What came last about threads; nothing: some may have been missed. Views of threads read and keep what they show. */
+  /** The last events about threads; empty: some may have been missed. Views of threads read and keep what they show. */
   readonly threadEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
-  /** The seat that was made last, with its token until that is hidden: nothing tells it twice. */
+  /** The workspace that was created last, with its token until that is hidden: the server does not return it twice. */
   readonly createdWorkspace: Store<Seated | null> = createStore<Seated | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
-  /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
+  /** Counts prompt builds by workspace id; under "" the times at which builds may have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
   readonly decisions: UndoableDecisions;
   readonly connection: Connection;
   readonly outbox: Outbox;
   readonly uploads: Uploads;
   readonly chosenFiles = new ChosenFiles();
-  /** What may be sent; null until the server told it. */
+  /** Null until the server has returned them. */
   readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
   readonly folds: Folds;
-  /** Problems that this person has looked at. */
+  /** Problems that this person has dismissed. */
   readonly seenProblems: SeenProblems;
   private readonly tabs: Tabs;
   private readonly owner: string;
   private readonly pages: ChatPages;
   private readonly readMarks: ReadMarks;
   private readonly missedDelegations: MissedDelegations;
-  /** Chats that are open, in view and at their end. */
+  /** Chats that are open, visible and scrolled to their end. */
   private readonly attendedChats = new Set<string>();
   private readonly reread = (): void => {
     this.outbox.reread();
@@ -144,8 +143,8 @@ export class SessionController {
     return this.identity.user.role !== "viewer";
   }
 
-  /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them;
-   * what it promises is whether they were sent. */
+  /** Send text, and the files chosen for this chat. On return the message is stored; the promise resolves with the result of
+   * sending. */
   sendMessage(workspaceId: string, words: string): Promise<SendResult> {
     const clientId = newId();
     const held = this.chosenFiles.take(workspaceId);
@@ -154,7 +153,7 @@ export class SessionController {
     return this.outbox.add({ workspaceId, words, files }, new Date().toISOString(), clientId);
   }
 
-  /** Chooses an option of an agent's question: a message with its words. */
+  /** Choose an option of an agent's question: sends a message with its text. */
   sendChoice(workspaceId: string, words: string, choice: Choice): Promise<SendResult> {
     return this.outbox.add({ workspaceId, words, choice }, new Date().toISOString(), newId());
   }
@@ -164,16 +163,16 @@ export class SessionController {
     this.uploads.drop(clientId);
   }
 
-  /** Asks once; whoever chooses files before the answer hears of the limits a moment later. */
+  /** Read the limits once. Files chosen before the response are checked when it arrives. */
   async readUploadLimits(): Promise<void> {
     if (this.uploadLimits.get() !== null) return;
     await this.api.uploadLimits().then(
       (limits) => this.uploadLimits.set(limits),
-      () => undefined, // asked again with the next chat
+      () => undefined, // read again with the next chat
     );
   }
 
-  /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
+  /** Read the newest page of a chat. Concurrent calls share one request. */
   readNewest(workspaceId: string): Promise<void> {
     return this.pages.readNewest(workspaceId);
   }
@@ -182,37 +181,37 @@ export class SessionController {
     return this.pages.readOlder(workspaceId);
   }
 
-  /** Reads the newest message of a chat of which events told only a part, with the page around it. */
+  /** Read the newest incomplete message of a chat, with the page around it. */
   readIncomplete(workspaceId: string): Promise<void> {
     return this.pages.readIncomplete(workspaceId);
   }
 
-  /** Reads what an agent gave and was given. */
+  /** Read the delegations from and to an agent. */
   async readDelegationsOf(workspaceId: string): Promise<void> {
     this.mergeDelegations(await this.api.delegationsOf(workspaceId, PAGE));
   }
 
-  /** Reads a delegation with all that came of it. */
+  /** Read a delegation with its tree. */
   async readDelegation(id: string): Promise<DelegationDetail> {
     const full = await this.api.delegation(id);
     this.mergeDelegations([full.delegation]);
     return full;
   }
 
-  /** Reads all of a delegation's answer. */
+  /** Read the full answer of a delegation. */
   async readReply(id: string): Promise<void> {
     const { result } = await this.api.delegation(id);
     this.data.update((state) => state && withReply(state, id, result ?? ""));
   }
 
-  /** Takes the work back, and shows how it stands then: it may have ended a moment before. */
+  /** Cancel a delegation and show its current state: it may have ended a moment before. */
   async cancelDelegation(work: { id: string; sourceId: string }): Promise<DelegationStatus> {
     const item = await this.api.cancel(work);
     this.mergeDelegations([item]);
     return ofHistory(item).status;
   }
 
-  /** Gives the work once more, and shows it; the id of the new delegation. */
+  /** Delegate again. Returns the id of the new delegation. */
   async retryDelegation(work: { id: string; sourceId: string }): Promise<string> {
     return (await this.api.retry(work)).delegation_id;
   }
@@ -221,13 +220,13 @@ export class SessionController {
     this.data.update((state) => state && withRead(state, items.map(ofHistory)));
   }
 
-  /** What arrives in this chat is read as it is shown, until the function that comes back is called. */
+  /** Messages that arrive in this chat count as read, until the returned function is called. */
   attend(workspaceId: string): () => void {
     this.attendedChats.add(workspaceId);
     return () => void this.attendedChats.delete(workspaceId);
   }
 
-  /** The person read this chat up to its last message; the server and the other tabs are told. */
+  /** Mark the chat as read up to its last message, on the server and in the other tabs. */
   markRead(workspaceId: string): void {
     const chat = this.data.get()?.chats.get(workspaceId);
     if (!chat?.unread || chat.last === null) return;
@@ -242,7 +241,7 @@ export class SessionController {
     this.tabs.post({ kind: "logged_out" });
   }
 
-  /** Moves an agent with all below it. It is seen at once, and put back if the server refuses. */
+  /** Move an agent with all its reports. Shown at once, and reverted if the server rejects it. */
   async moveWorkspace(id: string, parentId: string | null): Promise<void> {
     const seat = this.data.get()?.orgNodes.get(id);
     if (seat === undefined) return;
@@ -265,7 +264,7 @@ export class SessionController {
     this.readMarks.mark(workspaceId, seq);
   }
 
-  /** Does what the lost connection held up. */
+  /** Do what the lost connection kept back. */
   private catchUp(): void {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
@@ -287,7 +286,7 @@ export class SessionController {
   private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {
     this.data.update((state) => {
       if (!state?.workspaces.has(workspaceId)) return state;
-      // Another tab may have read a first message that has not come here yet.
+      // Another tab may have read a first message that has not arrived here yet.
       const chat = state.chats.get(workspaceId) ?? EMPTY_CHAT;
       const next = change(chat);
       return next === chat ? state : { ...state, chats: new Map(state.chats).set(workspaceId, next) };
@@ -318,7 +317,7 @@ export class SessionController {
     if (of.length > 0) this.promptBuilds.update((all) => new Map([...all, ...of.map((id) => [id, (all.get(id) ?? 0) + 1] as const)]));
   }
 
-  /** What is read as it is shown never counts as unread, not even for one paint. */
+  /** A message that arrives in an attended chat never counts as unread, not even for one frame. */
   private withAttended(state: State): State {
     let { chats } = state;
     for (const workspaceId of this.attendedChats) {
@@ -358,7 +357,7 @@ export class SessionController {
   }
 }
 
-/** The honest words for files that were chosen on a page that is gone, or in another tab. */
+/** Error text for files that were chosen on a closed page or in another tab. */
 function missingFilesText(names: readonly string[]): string {
   const shown = names.map((name) => `“${name}”`).join(", ");
   return `This page does not have ${shown}: a file stays only in the page where it was chosen. Discard this message, and attach it again.`;

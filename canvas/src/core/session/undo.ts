@@ -1,8 +1,8 @@
-/** What was done last and can be taken back. */
+/** The last undoable action. */
 
 export interface Undo {
   text: string;
   run: () => Promise<void>;
-  /** Until when (ms since the epoch, by this machine) it can be; absent: until something else is done. */
+  /** Deadline in ms since the epoch by this machine's clock; absent: until the next action. */
   until?: number;
 }

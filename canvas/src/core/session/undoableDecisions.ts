@@ -1,5 +1,5 @@
-/** Answers to approvals: held for five seconds, in which nothing leaves the page and they can be taken back, then sent.
- * Besides: the reading of lists, and by how much the server's clock differs from this machine's. */
+/** Decisions on approvals: held for five seconds, in which they can be undone, then sent. Also reads the lists of approvals
+ * and measures the difference between the server's clock and this machine's. */
 
 import { approvalOf, isPending, withApprovals, type DecisionInput, type Approval, type Verdict } from "../state/approvals";
 import type { State } from "../state/model";
@@ -10,18 +10,18 @@ import { NoResponseError, ApiError } from "../api/errors";
 import { errorText, type Api } from "../api/api";
 
 export const UNDO_MS = 5_000;
-/** So many are sent at once. */
+/** Requests in parallel. */
 const MAX_PARALLEL = 4;
 
-/** An answer that this page gave and the server has not taken. */
+/** A decision of this page that the server has not accepted. */
 export interface PendingDecision {
-  /** As it was shown when it was answered. */
+  /** As it was shown when the person decided. */
   approval: Approval;
   answer: DecisionInput;
   /** When it is sent, in ms of this machine's clock. */
   until: number;
   phase: "held" | "sending" | "unsent" | "refused";
-  /** Why it was not sent, or was not taken. */
+  /** Why it was not sent or not accepted. */
   problem: string | null;
 }
 
@@ -32,9 +32,9 @@ interface DecisionOptions {
   undo: Store<Undo | null>;
 }
 
-/** How far back the page has read the ones that have ended. */
+/** How far back the closed approvals were read. */
 export interface PastApprovals {
-  /** The one that was read last; null: none yet. */
+  /** The last one that was read; null: none yet. */
   oldest: string | null;
   reachedEnd: boolean;
   reading: boolean;
@@ -43,15 +43,15 @@ export interface PastApprovals {
 
 export class UndoableDecisions {
   readonly pending: Store<ReadonlyMap<string, PendingDecision>> = createStore<ReadonlyMap<string, PendingDecision>>(new Map());
-  /** Whether the list was read. `problem`: why not, the last time; what was there before stays. */
+  /** `readAt`: time of the last successful read. `problem`: error of the last read. The previous list stays. */
   readonly status: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
   readonly past: Store<PastApprovals> = createStore<PastApprovals>({ oldest: null, reachedEnd: false, reading: false, problem: null });
   /** The server's clock minus this machine's, in ms. */
   readonly clockSkew: Store<number> = createStore(0);
-  /** What became of the last answers, to be said aloud. */
+  /** Result of the last decisions, for screen readers. */
   readonly outcome: Store<{ words: string } | null> = createStore<{ words: string } | null>(null);
   private readonly options: DecisionOptions;
-  /** The last answers, as long as they can be taken back together. */
+  /** The last decisions, while they can be undone together. */
   private undoing: { undo: Undo; ids: readonly string[] } | null = null;
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
 
@@ -59,7 +59,7 @@ export class UndoableDecisions {
     this.options = parts;
   }
 
-  /** What is held is not sent. */
+  /** Held decisions are not sent. */
   stop(): void {
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
@@ -80,7 +80,7 @@ export class UndoableDecisions {
     }
   }
 
-  /** The newest of all, or those before the ones that were read. */
+  /** Read the newest closed approvals, or those before the ones that were read. */
   async readPast(older: boolean): Promise<void> {
     const { past } = this;
     if (past.get().reading) return;
@@ -89,7 +89,8 @@ export class UndoableDecisions {
       const { oldest, reachedEnd } = past.get();
       const page = await this.options.api.approvalPage(this.options.orgId, older ? oldest : null);
       const last = page.approvals.at(-1)?.id ?? null;
-      // The newest page again: if it meets what was read before, all between is known, and the place there counts on.
+      // The newest page again: if it reaches what was read before, everything between is known and the old position stays
+      // valid.
       const meets = !older && oldest !== null && (last === null || this.options.data.get()?.approvals.has(last) === true);
       this.merge(page.approvals);
       past.set({ oldest: meets ? oldest : (last ?? oldest), reachedEnd: meets ? reachedEnd : page.reachedEnd, reading: false, problem: null });
@@ -114,7 +115,7 @@ export class UndoableDecisions {
     });
   }
 
-  /** Holds one answer to each of these, and sends it when its time is over. */
+  /** Hold the same decision for each of these approvals, and send it when its time is over. */
   decide(approvals: readonly Approval[], answer: DecisionInput, words: string, now: number): void {
     const until = now + UNDO_MS;
     const ids = approvals.map(({ id }) => id);
@@ -142,8 +143,8 @@ export class UndoableDecisions {
     this.options.undo.update((last) => (last === undoing?.undo ? null : last));
   }
 
-  /** Sends answers once more that the server may not have got. The same words twice are one answer: also passing on, since
-   * it says over whom. */
+  /** Send decisions again that the server may not have received. Repeating one has no effect, also for an escalation, since
+   * it names the holder. */
   async sendAgain(ids: readonly string[]): Promise<void> {
     const unsent = ids.map((id) => this.pending.get().get(id)).filter((each) => each?.phase === "unsent");
     await this.sendEach(unsent.filter((each) => each !== undefined));
@@ -160,7 +161,7 @@ export class UndoableDecisions {
     if (problems.length > 0) this.outcome.set({ words: resultText(all, problems) });
   }
 
-  /** Null: it was taken; else why it was not. */
+  /** Null: accepted; otherwise why not. */
   private async send(held: PendingDecision): Promise<string | null> {
     const { approval, answer } = held;
     const lost = obsoleteText(held, this.options.data.get()?.approvals.get(approval.id));
@@ -188,7 +189,7 @@ export class UndoableDecisions {
   }
 }
 
-/** Why an answer is not sent any more: somebody was faster, and the page knows it. */
+/** Why a decision is not sent any more: the approval was decided meanwhile. */
 function obsoleteText({ approval, answer }: PendingDecision, now: Approval | undefined): string | null {
   if (now === undefined) return null;
   if (!isPending(now)) return "It was not open any more: nothing was sent.";

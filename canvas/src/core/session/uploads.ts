@@ -1,17 +1,17 @@
-/** The files of messages that are on their way: brought to the server one after the other, before the message itself. The
- * files live in the page; what the server has got is kept with the message, and is not sent twice. */
+/** Upload the files of outgoing messages, one after the other, before the message itself. The files live in the page;
+ * uploaded ones are stored with the message and not uploaded twice. */
 
 import type { Attachment } from "../state/model";
 import type { UnsentMessage } from "./outbox";
 import { createStore, type Store } from "../store/store";
 
-/** How far the files of a message are: bytes that have left, by their place. */
+/** Bytes sent, by the position of the file in its message. */
 export type Progress = ReadonlyMap<number, number>;
 
 type UploadFile = (workspaceId: string, file: File, watch: { onProgress: (sent: number) => void; signal: AbortSignal }) => Promise<Attachment>;
 
 export class Uploads {
-  /** By message; there while its files are being sent. */
+  /** By client id, while the files of the message are being uploaded. */
   readonly progress: Store<ReadonlyMap<string, Progress>> = createStore<ReadonlyMap<string, Progress>>(new Map());
   private readonly files = new Map<string, readonly File[]>();
   private readonly stops = new Map<string, AbortController>();
@@ -25,13 +25,13 @@ export class Uploads {
     if (files.length > 0) this.files.set(clientId, files);
   }
 
-  /** The names of those that this page does not have. */
+  /** Names of the files that this page does not have. */
   missing(entry: UnsentMessage): string[] {
     const held = this.files.get(entry.clientId);
     return held ? [] : entry.files.filter((file) => file.uri === null).map((file) => file.name);
   }
 
-  /** Sends what the server has not got; `onBrought` hears of each. Throws what sending throws. */
+  /** Upload the missing files. `onBrought` is called after each. Throws what the upload throws. */
   async send(entry: UnsentMessage, onBrought: (place: number, file: Attachment) => void): Promise<Attachment[]> {
     const stop = new AbortController();
     const held = this.files.get(entry.clientId) ?? [];
@@ -57,7 +57,7 @@ export class Uploads {
     this.stops.get(clientId)?.abort();
   }
 
-  /** The message is with the server, or given up. */
+  /** The message was sent or discarded. */
   drop(clientId: string): void {
     this.stop(clientId);
     this.files.delete(clientId);

@@ -1,4 +1,4 @@
-/** What is read when it is not there, and again later when that failed. */
+/** Read missing data, and retry later when that fails. */
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useSession } from "../app";
@@ -7,9 +7,9 @@ import { RETRY_MS } from "./problemLists";
 import { useStored } from "../store/store";
 
 interface ReadOptions {
-  /** What it is: a problem of something else is not its own. */
+  /** Identifies the data: an error of other data is not shown. */
   of: string;
-  /** Whether it is missing, and may be asked for now. */
+  /** Whether the data is missing and may be read now. */
   due: boolean;
   read: () => Promise<void>;
 }
@@ -42,8 +42,7 @@ export function useRetriedRead({ of, due, read }: ReadOptions): RetriedRead {
   return { problem: problem?.of === of ? problem.words : null, retry };
 }
 
-/** Reads the newest page of a chat when it is not there, also after the connection came back: all that comes meanwhile stands
- * behind a hole. */
+/** Read the newest page of a chat when it is missing, also after a reconnect: what arrives meanwhile follows a gap. */
 export function useNewestPage(workspaceId: string, loaded: boolean): RetriedRead {
   const session = useSession();
   const { mode } = useStored(session.connection.view);

@@ -1,4 +1,4 @@
-/** What a person is told about an agent: one standing, a word for it, and how urgent it is. */
+/** The status of an agent as it is shown: one status, its label, and its urgency. */
 
 import type { PendingApproval } from "./approvals";
 import type { Workspace } from "./model";
@@ -16,7 +16,7 @@ export type AgentStatus =
   | "awaiting"
   | "offline";
 
-/** The first one wins where several agents are told as one, and where two would be true of one agent. */
+/** The first one wins where one status is shown for several agents, and where two would apply to one agent. */
 export const PRECEDENCE: readonly AgentStatus[] = [
   "failed",
   "waiting",
@@ -55,7 +55,7 @@ const BY_WIRE_STATUS: Readonly<Record<string, AgentStatus>> = {
   offline: "offline",
 };
 
-/** Total: a status that this page does not know is told as offline, for nothing shows that the agent is there. */
+/** An unknown status maps to offline: nothing shows that the agent is connected. */
 export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): AgentStatus {
   if (workspace.status === "online") {
     return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
@@ -63,25 +63,25 @@ export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | 
   return BY_WIRE_STATUS[workspace.status] ?? "offline";
 }
 
-/** The same as people are told it: who waits for leave does not work, whatever it said last. */
+/** The shown status: an agent with a pending approval is not shown as working, whatever its last heartbeat says. */
 export function shownStatus(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, pendingApproval: PendingApproval | undefined): AgentStatus {
   const status = statusOf(workspace);
   return pendingApproval !== undefined && rankOf(pendingApproval) < rankOf(status) ? pendingApproval : status;
 }
 
-/** Nobody is there who could do what was told last. */
+/** Whether no agent is connected that could work. */
 export function isSilent(status: AgentStatus): boolean {
   return status === "offline" || status === "awaiting" || status === "provisioning";
 }
 
-/** What the agent does now, as far as it is there to do it. */
+/** The current task of a connected agent. */
 export function taskOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): string | null {
   return isSilent(statusOf(workspace)) ? null : workspace.current_task;
 }
 
 const RANK = new Map(PRECEDENCE.map((status, rank) => [status, rank]));
 
-/** The place in the table: 0 is the most urgent. */
+/** Position in `PRECEDENCE`: 0 is the most urgent. */
 export function rankOf(status: AgentStatus): number {
   return RANK.get(status) ?? RANK.size - 1;
 }

@@ -1,4 +1,4 @@
-/** The one way from a state and events to the next state. Pure; repeated and old events change nothing. */
+/** Apply events to the state. Pure; repeated and old events change nothing. */
 
 import type { EventFrame, SnapshotWorkspace } from "../wire";
 import { approvalOf, withApprovals, type Approval, type Approvals } from "./approvals";
@@ -14,7 +14,7 @@ export function apply(state: State, frame: EventFrame): State {
   return applyAll(state, [frame]);
 }
 
-/** Applies events in their order, and copies each table at most once. */
+/** Apply events in order, copying each table at most once. */
 export function applyAll(state: State, frames: readonly EventFrame[]): State {
   const draft = new Draft(state);
   for (const frame of frames) draft.take(frame);
@@ -78,7 +78,7 @@ class Draft {
     return (this.workspaces ?? this.base.workspaces).get(id);
   }
 
-  /** Whether an event about a workspace is news: `rev` counts what happened to it. */
+  /** Whether an event about a workspace is new: `rev` counts its changes. */
   isNews(frame: EventFrame): boolean {
     const { id, rev } = frame.entity;
     const known = this.workspace(id)?.rev ?? (this.removed ?? this.base.removed).get(id) ?? -1;
@@ -106,7 +106,7 @@ class Draft {
     this.setUnanswered(id, null);
   }
 
-  /** Changes a chat that the page knows. */
+  /** Change a known chat. */
   change(workspaceId: string, change: (chat: Chat) => Chat): void {
     const chat = (this.chats ?? this.base.chats).get(workspaceId);
     if (chat === undefined) return;
@@ -116,7 +116,7 @@ class Draft {
     this.chats.set(workspaceId, next);
   }
 
-  /** Something became known of the answers that a workspace owes. */
+  /** Apply an update of the obligations of a workspace. */
   updateObligations(workspaceId: string, told: ObligationUpdate): void {
     if (this.workspace(workspaceId) === undefined) return;
     this.change(workspaceId, (chat) => withObligationUpdate(chat, told));
@@ -157,14 +157,14 @@ class Draft {
   }
 }
 
-/** So many stopped delegations are shown. */
+/** At most this many rejected delegations are shown. */
 const MAX_REFUSED = 50;
 
-/** An event about a delegation; its first one makes the line in the chat of who gave the work. */
+/** An event about a delegation. The first one adds a line to the chat of the delegating agent. */
 function delegationChanged(draft: Draft, frame: EventFrame): void {
   const id = text(frame.payload, "delegation_id");
   const known = draft.delegation(id ?? "");
-  // Progress comes late at times: it must not bring one back that ended before this page looked.
+  // A late progress event must not reopen a delegation that ended before this page was loaded.
   if (known === undefined && frame.seq === undefined) return;
   const one = id === null ? null : ofEvent(known, frame);
   if (one === null) return draft.countUnknown();
@@ -213,7 +213,7 @@ function wholeWorkspace(draft: Draft, frame: EventFrame, payload: Members): void
   });
 }
 
-/** A change of some members of a known workspace, at one of its revisions. */
+/** A change of some members of a known workspace at one of its revisions. */
 function someMembers(read: (payload: Members, frame: EventFrame, known: Workspace) => Partial<Workspace>): Change {
   return (draft, frame, payload) => {
     const known = draft.workspace(frame.entity.id);
@@ -223,7 +223,7 @@ function someMembers(read: (payload: Members, frame: EventFrame, known: Workspac
   };
 }
 
-/** What an agent says while it works: it has no revision, the newer one counts. */
+/** A heartbeat of a working agent has no revision; the newer timestamp counts. */
 function heartbeat(read: (payload: Members, known: Workspace) => Partial<Workspace>): Change {
   return (draft, frame, payload) => {
     const known = draft.workspace(frame.workspace_id);
@@ -246,7 +246,7 @@ function line(read: (frame: EventFrame) => Line | null): Change {
   };
 }
 
-/** Messages of a range have come further, or were answered, or were not. */
+/** Delivery or obligation update of a range of messages. */
 function messagesTicked(draft: Draft, frame: EventFrame, payload: Members): void {
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
   if (first === null || last === null || tick === null) return draft.countUnknown();
@@ -256,7 +256,7 @@ function messagesTicked(draft: Draft, frame: EventFrame, payload: Members): void
   draft.updateObligations(frame.workspace_id, { seq: frame.seq ?? 0, first, last, what: tick, reason: text(payload, "reason") });
 }
 
-/** One message whose answer is overdue, or was said and not sent; `read` says which. */
+/** An update of one obligation: overdue, or a draft. `read` says which. */
 function obligationChanged(read: (payload: Members) => ObligationUpdate["what"] | null): Change {
   return (draft, frame, payload) => {
     const [what, seq] = [read(payload), number(payload, "seq")];
@@ -265,10 +265,10 @@ function obligationChanged(read: (payload: Members) => ObligationUpdate["what"] 
   };
 }
 
-/** A draft that was sent is told as an answer besides. */
+/** A sent draft is also reported as an answer. */
 const DRAFT_CHANGES: Readonly<Record<string, ObligationUpdate["what"]>> = { kept: "drafted", sent: "undrafted", discarded: "undrafted" };
 
-/** One message that is given up, or sent again. */
+/** One message that became a dead letter or was requeued. */
 function messageDelivery(delivery: Delivery, back: boolean): Change {
   return (draft, frame, payload) => {
     const one = number(payload, "seq");
@@ -285,7 +285,7 @@ function silent(status: string): Change {
   }));
 }
 
-/** A word about something else than what this state holds. */
+/** An event about something that this state does not hold. */
 const ignore: Change = () => undefined;
 
 const CHANGES = new Map<string, Change>([
@@ -296,7 +296,7 @@ const CHANGES = new Map<string, Change>([
     someMembers((payload, frame, known) => ({
       status: "online",
       delivery_mode: text(payload, "delivery_mode") ?? known.delivery_mode,
-      // Null is said too: an agent may come without the card that the one before it had.
+      // Null is a value too: a new agent may have no agent card.
       agent_card: "agent_card" in payload ? payload["agent_card"] : known.agent_card,
       url: text(payload, "url") ?? known.url,
       last_heard_at: later(known.last_heard_at, frame.timestamp),
@@ -319,7 +319,7 @@ const CHANGES = new Map<string, Change>([
   ],
   ["WORKSPACE_PAUSED", someMembers(() => ({ status: "paused" }))],
   ["WORKSPACE_HIBERNATED", someMembers(() => ({ status: "hibernated" }))],
-  // Each member of a team is told by an event of its own.
+  // Each member of a team gets its own event.
   ["WORKSPACE_EXPANDED", ignore],
   ["WORKSPACE_COLLAPSED", ignore],
   ["EXTERNAL_CREDENTIALS_ROTATED", ignore],

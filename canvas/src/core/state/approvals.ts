@@ -1,5 +1,5 @@
-/** Approvals: what agents ask leave for. Lists, snapshots and events tell the whole of one each time; the one with the most
- * changes counts, in whatever order they come, and what has ended stays so. */
+/** Approvals. Lists, snapshots and events each contain the whole approval; the one with the most changes counts, in whatever
+ * order they arrive, and a closed one stays closed. */
 
 import { list, members, number, text, type Members } from "./json";
 import { memoized } from "../store/store";
@@ -10,27 +10,27 @@ export type ApprovalStatus = keyof typeof RANK;
 
 export type Verdict = "approve" | "deny" | "escalate" | "more_info";
 
-/** What a person says to one. */
+/** A decision as a person enters it. */
 export interface DecisionInput {
   verdict: Verdict;
   note: string;
-  /** Other details than those that were asked for. */
+  /** Edited details; null: as requested. */
   details: Members | null;
 }
 
-/** Somebody who has a part in one. `kind`: person, workspace, rule, clock, server, requester or none. */
+/** A party of an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
 export interface Party {
   kind: string;
   id: string | null;
   name: string;
 }
 
-/** Something that happened to one. */
+/** One step of the escalation path. */
 export interface PathStep {
   at: string;
   what: string;
   by: Party;
-  /** Of `asked`: who was; of `escalated`: whose turn it was. */
+  /** For `asked`: who was asked; for `escalated`: the previous holder. */
   holder: Party | null;
   why: string;
   note: string;
@@ -39,7 +39,7 @@ export interface PathStep {
 export interface Decision {
   decision: string;
   by: Party;
-  /** A short name of the credential that it was done with. */
+  /** Short name of the credential that was used. */
   session: string | null;
   at: string;
   note: string;
@@ -48,18 +48,18 @@ export interface Decision {
 
 export interface Approval {
   id: string;
-  /** Who asks. */
+  /** The requesting workspace. */
   workspaceId: string;
   requesterName: string;
   action: string;
   reason: string;
-  /** What is decided about: `edited`, if somebody has edited it, else `proposed`. */
+  /** What is decided on: `edited` if a person has edited it, otherwise `proposed`. */
   details: Members;
   proposed: Members;
   edited: Members | null;
   cost: number | null;
   status: ApprovalStatus;
-  /** Rises when what is decided about changes. */
+  /** Rises when the details change. */
   revision: number;
   actionHash: string;
   holder: Party;
@@ -80,21 +80,21 @@ export interface Approval {
 
 export type Approvals = ReadonlyMap<string, Approval>;
 
-/** More than these are not kept; ended ones go first. */
+/** Upper bound; closed ones are dropped first. */
 export const MAX_KEPT = 2_000;
-/** So many are dropped at once, for looking for them costs. */
+/** Dropped in batches, since finding candidates costs a full scan. */
 const DROP_COUNT = 100;
 
 export function isPending({ status }: Pick<Approval, "status">): boolean {
   return RANK[status] === 0;
 }
 
-/** It waits for a person, who has been shown its card. */
+/** Whether it is pending with a person who has been notified. */
 export function waitsForPerson({ status, forPerson }: Pick<Approval, "status" | "forPerson">): boolean {
   return status === "pending" && forPerson;
 }
 
-/** As the wire tells one; null if it has another shape than this page knows. */
+/** Parse an approval; null if its shape is unknown. */
 export function approvalOf(value: unknown): Approval | null {
   const [id, workspaceId, status] = [text(value, "approval_id"), text(value, "workspace_id"), text(value, "status")];
   const [seq, revision, createdAt] = [number(value, "seq"), number(value, "revision"), text(value, "created_at")];
@@ -137,7 +137,7 @@ function isStatus(word: string | null): word is ApprovalStatus {
 
 type NameOf = (id: string) => string | undefined;
 
-/** Who acts as an agent is told by id alone; its name stands where it was asked. */
+/** A requesting agent is named by id alone; its name is in the request. */
 function namesIn(value: unknown, requesterId: string, requesterName: string): NameOf {
   const names = new Map([[requesterId, requesterName]]);
   for (const step of list(value, "path")) {
@@ -171,14 +171,14 @@ function decisionOf(value: unknown, nameOf: NameOf): Decision | null {
   return { decision, by: partyOf(by, nameOf), session: text(by, "session"), at: text(value, "at") ?? "", note: text(value, "note") ?? "", edited };
 }
 
-/** Of two tellings of one the later one. */
+/** The later of two versions of one approval. */
 export function laterApproval(known: Approval | undefined, told: Approval): Approval {
   if (known === undefined) return told;
   const ahead = RANK[told.status] - RANK[known.status] || told.seq - known.seq;
   return ahead > 0 ? told : known;
 }
 
-/** The table with what was told, and within its bounds; the same one if nothing of it is new. */
+/** The table with these approvals, within its bound; the same object if nothing is new. */
 export function withApprovals(all: Approvals, told: readonly Approval[]): Approvals {
   let next: Map<string, Approval> | null = null;
   for (const each of told) {
@@ -196,7 +196,7 @@ function shrink(all: Map<string, Approval>): void {
   for (const { id } of oldest.slice(0, all.size - MAX_KEPT)) all.delete(id);
 }
 
-/** What is kept when a snapshot says which ones are open: what has ended is in none. */
+/** What stays when a snapshot arrives: it contains all pending ones and none of the closed ones. */
 export function withoutPending(all: Approvals): Approvals {
   return new Map([...all].filter(([, each]) => !isPending(each)));
 }
@@ -206,11 +206,11 @@ function byAge(one: Approval, other: Approval): number {
   return one.id < other.id ? -1 : 1;
 }
 
-/** Which of them a list shows. */
+/** The lists of the inbox. */
 export const LISTS = ["waiting", "open", "decided", "all"] as const;
 export type ListName = (typeof LISTS)[number];
 
-/** Those that wait for a person, all open ones, both oldest first; those that have ended, and all, newest first. */
+/** `waiting` and `open`: oldest first. `decided` and `all`: newest first. */
 export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName, readonly Approval[]>> => {
   const ordered = [...all.values()].sort(byAge);
   const endedAt = ({ decided, path, createdAt }: Approval): string => decided?.at ?? path.at(-1)?.at ?? createdAt;
@@ -218,10 +218,10 @@ export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName
   return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isPending), decided: ended, all: ordered.toReversed() };
 });
 
-/** What an agent that asks for leave waits for: a person, or an agent above it. */
+/** What the requesting agent waits for: a person, or an agent above it. */
 export type PendingApproval = "waiting" | "asking";
 
-/** By workspace that asks for leave: what it waits for. One that has to answer a question waits for nobody. */
+/** Pending approvals by requesting workspace. An agent that has to answer a question waits for no decision. */
 export const pendingByWorkspace = memoized((all: Approvals): ReadonlyMap<string, PendingApproval> => {
   const found = new Map<string, PendingApproval>();
   for (const each of all.values()) {
@@ -232,19 +232,19 @@ export const pendingByWorkspace = memoized((all: Approvals): ReadonlyMap<string,
   return found;
 });
 
-/** An approval in a chat: since when it belongs there. */
+/** An approval in a chat, with the time since which it belongs there. */
 export interface PlacedApproval {
   approval: Approval;
   at: string;
 }
 
-/** Those of a chat that stand between the lines which are shown. */
+/** The approvals of a chat that fall between the shown lines. */
 export function placedWithin(all: readonly PlacedApproval[], lines: readonly { at: string }[], { atBegin, atEnd }: { atBegin: boolean; atEnd: boolean }): readonly PlacedApproval[] {
   const [first, last] = [lines[0]?.at ?? "", lines.at(-1)?.at ?? ""];
   return all.filter(({ at }) => (atBegin || at >= first) && (atEnd || at <= last));
 }
 
-/** By workspace: what it asked, and what it was asked, in order of time. */
+/** By workspace: approvals that it requested or was asked to decide, in order of time. */
 export const approvalsByWorkspace = memoized((all: Approvals): ReadonlyMap<string, readonly PlacedApproval[]> => {
   const found = new Map<string, PlacedApproval[]>();
   for (const approval of all.values()) {

@@ -1,4 +1,4 @@
-/** What is computed from all delegations: once for each table, whoever asks. */
+/** Lists computed from all delegations, once per table. */
 
 import { isOpen, isStuck, keepRecent, mergeDelegation, type Delegation, type Heartbeat } from "./delegations";
 import type { RefusedDelegation, State } from "./model";
@@ -8,7 +8,7 @@ export type Delegations = ReadonlyMap<string, Delegation>;
 
 const oldestFirst = memoized((all: Delegations): readonly Delegation[] => [...all.values()].sort(byBegin));
 
-/** The state with delegations that were read. What events told meanwhile of one of them stays, if it is newer. */
+/** The state with delegations that were read. A newer event that arrived meanwhile wins. */
 export function withRead(state: State, read: readonly Delegation[]): State {
   if (read.length === 0) return state;
   const delegations = new Map(state.delegations);
@@ -16,14 +16,14 @@ export function withRead(state: State, read: readonly Delegation[]): State {
   return { ...state, delegations };
 }
 
-/** The state with all of an answer of which only the beginning was known. */
+/** The state with the full answer of a delegation. */
 export function withReply(state: State, id: string, reply: string): State {
   const known = state.delegations.get(id);
   if (known === undefined || known.status !== "completed") return state;
   return { ...state, delegations: new Map(state.delegations).set(id, { ...known, reply, replyComplete: true }) };
 }
 
-/** How many open delegations wait before each one that waits for the same agent. */
+/** How many open delegations wait before each one in the queue of the same agent. */
 export const queues = memoized((all: Delegations): ReadonlyMap<string, number> => {
   const places = new Map<string, number>();
   const waiting = new Map<string, number>();
@@ -41,12 +41,12 @@ function byBegin(one: Delegation, other: Delegation): number {
   return one.id < other.id ? -1 : 1;
 }
 
-/** By the id of a delegation: the one that tries it again. */
+/** By delegation id: its retry. */
 export const retries = memoized((all: Delegations): ReadonlyMap<string, string> => {
   return new Map([...all.values()].flatMap(({ id, retryOf }) => (retryOf === null ? [] : [[retryOf, id] as const])));
 });
 
-/** By the id of a workspace: what it gave and what it was given; open ones first, then the newest. */
+/** By workspace id: delegations from and to it, open ones first, then the newest. */
 export const delegationsByWorkspace = memoized((all: Delegations): ReadonlyMap<string, readonly Delegation[]> => {
   const found = new Map<string, Delegation[]>();
   const add = (id: string, each: Delegation): void => void (found.get(id)?.push(each) ?? found.set(id, [each]));
@@ -58,15 +58,15 @@ export const delegationsByWorkspace = memoized((all: Delegations): ReadonlyMap<s
   return found;
 });
 
-/** Open delegations, the newest first. */
+/** Open delegations, newest first. */
 export const openDelegations = memoized((all: Delegations): readonly Delegation[] => oldestFirst(all).filter(isOpen).reverse());
 
-/** The open ones of which something may have been missed. */
+/** Open delegations whose events may have been missed. */
 export function missedDelegations(all: Delegations): readonly Delegation[] {
   return [...all.values()].filter((each) => !each.complete && isOpen(each));
 }
 
-/** The state without one that was missed and that the server does not keep any more. */
+/** The state without a missed delegation that the server no longer keeps. */
 export function withoutMissed(state: State, id: string): State {
   const known = state.delegations.get(id);
   if (known === undefined || known.complete) return state;
@@ -93,8 +93,8 @@ interface ProblemsInput {
   workspaces: ReadonlyMap<string, Heartbeat>;
 }
 
-/** What of the work needs a person: failed within a day and neither looked at nor tried again, stuck, without an answer to the
- * sending, and stopped by a guard. The oldest first. */
+/** Delegations that need a person, oldest first: failed within a day and neither dismissed nor retried, stuck, without a
+ * delivery response, or rejected by a guard. */
 export function delegationProblems({ delegations, refused, stuckSeconds, workspaces }: ProblemsInput, now: number, seen: ReadonlySet<string>): DelegationProblems {
   const again = retries(delegations);
   const young = (time: string | null): boolean => time !== null && now - Date.parse(time) < DAY_MS;

@@ -1,12 +1,12 @@
-/** Delegations: work that one agent gives another. History, snapshots and live events say parts of the same thing; whatever
- * comes first, late or twice, they give the same one. Nothing that has ended goes on, and nothing goes back. */
+/** Delegations. History, snapshots and live events each contain a part; merging them gives the same result in any order,
+ * late or repeated. An ended delegation stays ended. */
 
 import type { DelegationItem, EventFrame, DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 import { list, number, text } from "./json";
 
 export type DelegationStatus = "pending" | "dispatched" | "queued" | "unknown_after_send" | "completed" | "failed" | "cancelled";
 
-/** What the working agent said last of how far it is. */
+/** The last progress report. */
 export interface Progress {
   at: string;
   step: string;
@@ -17,29 +17,29 @@ export interface Progress {
 
 export interface Delegation {
   id: string;
-  /** Who gave the work, and to whom. */
+  /** The delegating workspace, and the target. */
   sourceId: string;
   targetId: string;
-  /** The beginning of it. */
+  /** The beginning of the task. */
   task: string;
   status: DelegationStatus;
   phase: string;
-  /** How often it has changed, as events count it; 0 if no event told of it. */
+  /** Revision as counted by events; 0 before the first one. */
   rev: number;
   attempt: number;
-  /** Its place in the log of its source. */
+  /** Sequence number in the log of the source. */
   seq: number;
   parentId: string | null;
   rootId: string;
   depth: number;
   createdAt: string;
-  /** When an agent took it first. */
+  /** Time of the first claim. */
   takenAt: string | null;
-  /** The last sign of life of the work. */
+  /** Time of the last activity. */
   lifeAt: string;
   settledAt: string | null;
   deadlineAt: string;
-  /** When it changed last. */
+  /** Time of the last change. */
   updatedAt: string;
   error: string | null;
   reason: string | null;
@@ -49,9 +49,9 @@ export interface Delegation {
   replyComplete: boolean;
   retryOf: string | null;
   progress: Progress | null;
-  /** The number of the last event that told something of it. */
+  /** Sequence number of the last event about it. */
   lastEventSeq: number;
-  /** All of it is known: it was read, or its first event was seen, and nothing can have been missed since. */
+  /** Everything is known: it was read, or its first event arrived and none can have been missed since. */
   complete: boolean;
 }
 
@@ -65,16 +65,16 @@ export const RANK: Readonly<Record<DelegationStatus, number>> = {
   cancelled: 4,
 };
 
-/** Previews of answers are cut by the server to so many bytes; one that is shorter than any cut leaves is all there is. */
+/** The server cuts answers to this many bytes; a shorter preview is the whole answer. */
 const PREVIEW_BYTES = 200;
 const LONGEST_CHARACTER = 4;
 
-/** The beginning of a task is cut by the server to so many bytes. */
+/** The server cuts tasks to this many bytes. */
 const TASK_BYTES = 100;
 
-/** More than these are not kept; ended ones go first. */
+/** Upper bound; ended ones are dropped first. */
 const MAX_KEPT = 5_000;
-/** So many are dropped at once, for looking for them costs. */
+/** Dropped in batches, since finding candidates costs a full scan. */
 const DROP_COUNT = 250;
 
 export function isOpen({ status }: Pick<Delegation, "status">): boolean {
@@ -83,7 +83,7 @@ export function isOpen({ status }: Pick<Delegation, "status">): boolean {
 
 export type DelegationUpdate = Partial<Delegation> & { id: string };
 
-/** What is known and what is new, as one. The order in which news come does not matter. */
+/** Merge an update. The order of updates does not matter. */
 export function mergeDelegation(known: Delegation | undefined, news: DelegationUpdate, rev: number): Delegation {
   if (known === undefined) return { ...blank(news.id), ...news, rev };
   const fresh = isFresher(known, news, rev);
@@ -106,7 +106,7 @@ export function mergeDelegation(known: Delegation | undefined, news: DelegationU
   };
 }
 
-/** Whether the news say how it stands now. Two ends: the first one is true. */
+/** Whether the update has the newer status. Of two ends the first one is true. */
 function isFresher(known: Delegation, news: DelegationUpdate, rev: number): boolean {
   if (news.status === undefined) return false;
   const ahead = RANK[news.status] - RANK[known.status];
@@ -115,7 +115,7 @@ function isFresher(known: Delegation, news: DelegationUpdate, rev: number): bool
   return isOpen(known) && (news.updatedAt ?? "") >= known.updatedAt;
 }
 
-/** What only its first event and pages tell, and nothing changes. */
+/** Members that only the first event and pages contain, and that never change. */
 function origin(known: Delegation, news: DelegationUpdate): Partial<Delegation> {
   const told = known.createdAt === "" && news.createdAt !== undefined ? { ...known, ...news } : known;
   const { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf } = told;
@@ -168,7 +168,7 @@ function statusOf(word: string | null): DelegationStatus {
   return word !== null && word in RANK ? (word as DelegationStatus) : "pending";
 }
 
-/** A row of a page, also of the time line of a workspace. */
+/** From a row of a page, also of a chat timeline. */
 export function ofHistory(item: DelegationItem | TimelineDelegation): Delegation {
   const status = statusOf(item.status);
   const reply = status === "completed" ? cutReply(item.result ?? item.response_preview ?? "") : null;
@@ -201,7 +201,7 @@ export function ofHistory(item: DelegationItem | TimelineDelegation): Delegation
   };
 }
 
-/** An open delegation of a snapshot. */
+/** From an open delegation of a snapshot. */
 export function ofSnapshot(one: SnapshotDelegation): Delegation {
   return {
     ...blank(one.delegation_id),
@@ -228,7 +228,7 @@ export function ofSnapshot(one: SnapshotDelegation): Delegation {
   };
 }
 
-/** What an event says; null if it has another shape than this page knows. Of `known` only what events do not tell is used. */
+/** From an event; null if its shape is unknown. `known` supplies only what events do not contain. */
 export function ofEvent(known: Delegation | undefined, frame: EventFrame): Delegation | null {
   const news = updateOf(frame);
   return news === null ? null : mergeDelegation(known, news, frame.seq === undefined ? 0 : frame.entity.rev);
@@ -285,7 +285,7 @@ function statusMembers(payload: unknown): Partial<Delegation> {
   };
 }
 
-/** How far the work is changes nothing of where it stands. */
+/** A progress report does not change the status. */
 function progressMembers({ payload, timestamp }: EventFrame): Partial<Delegation> {
   const told = {
     current_step: text(payload, "current_step") ?? "",
@@ -300,14 +300,14 @@ function progressOf(told: DelegationProgress, when: string): Progress {
   return { at: when, step: told.current_step ?? "", tools: told.tools_used ?? [], eta: told.eta_hint ?? "", percent: told.percent ?? null };
 }
 
-/** The beginning of an answer, cut where the server cuts it: between letters, to so many bytes. */
+/** Cut an answer as the server does: between characters, to a number of bytes. */
 export function cutReply(reply: string): string {
   const bytes = new TextEncoder().encode(reply.slice(0, PREVIEW_BYTES));
   const room = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.slice(0, PREVIEW_BYTES), { stream: true });
   return room;
 }
 
-/** The beginning of a task as it is shown: with a mark where there may be more of it. */
+/** The shown beginning of a task, with an ellipsis where there may be more. */
 export function shownTask(task: string): string {
   return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? task : `${task}…`;
 }
@@ -316,7 +316,7 @@ function isWholePreview(reply: string): boolean {
   return new TextEncoder().encode(reply).length <= PREVIEW_BYTES - LONGEST_CHARACTER;
 }
 
-/** The table with one more, and within its bounds. The map is changed: it must be the caller's own. */
+/** Add one, within the bound. Mutates the map, which must be the caller's own copy. */
 export function keepRecent(delegations: Map<string, Delegation>, one: Delegation): void {
   delegations.set(one.id, one);
   if (delegations.size > MAX_KEPT + DROP_COUNT) shrink(delegations);
@@ -332,15 +332,14 @@ export type DelegationState = "sent" | "dispatched" | "queued" | "working" | "st
 
 type StateInput = Pick<Delegation, "status" | "phase" | "reason" | "takenAt" | "lifeAt">;
 
-/** What an agent said of itself last. */
+/** The last heartbeat of the agent. */
 export interface Heartbeat {
   current_task: string | null;
   active_tasks: number;
   last_heard_at: string | null;
 }
 
-/** How it stands in one word. `target`: the agent that has it; `stuckSeconds`: without a sign of life for so long, work is
- * stuck. */
+/** The shown state. `target`: the agent that has it; `stuckSeconds`: without activity for this long it is stuck. */
 export function delegationState(one: StateInput, target: Heartbeat | undefined, now: number, stuckSeconds: number): DelegationState {
   switch (one.status) {
     case "completed":
@@ -356,7 +355,7 @@ export function delegationState(one: StateInput, target: Heartbeat | undefined, 
   }
 }
 
-/** An agent has it now. */
+/** Whether an agent has claimed it. */
 function isClaimed({ phase }: StateInput): boolean {
   return phase === "claimed" || phase === "working";
 }
@@ -365,7 +364,7 @@ export function isStuck(one: StateInput, target: Heartbeat | undefined, now: num
   return one.takenAt !== null && isClaimed(one) && now - Date.parse(lastActivity(one, target)) > stuckSeconds * 1_000;
 }
 
-/** When anything was seen last of the work. An agent that says it is at work is seen, as the server counts it. */
+/** Time of the last activity. Heartbeats of an agent at work count, as on the server. */
 export function lastActivity({ lifeAt }: Pick<Delegation, "lifeAt">, target: Heartbeat | undefined): string {
   const isAtWork = target !== undefined && (Boolean(target.current_task) || target.active_tasks > 0);
   return isAtWork ? later(lifeAt, target.last_heard_at ?? "") : lifeAt;

@@ -1,4 +1,4 @@
-/** How far messages have come, as events tell it for whole ranges of a log. */
+/** Delivery state of messages. Events report it for ranges of sequence numbers. */
 
 import type { Chat, Delivery, Line, Workspace } from "./model";
 import { isSilent, statusOf } from "./agentStatus";
@@ -6,7 +6,7 @@ import { duration } from "../text/time";
 
 const ORDER: readonly Delivery[] = ["stored", "handed_over", "dead", "acked"];
 
-/** What this page does not know is at least stored: it came from the store. */
+/** An unknown state counts as stored: the message came from the store. */
 export function deliveryOf(word: string | null | undefined): Delivery {
   return ORDER.find((each) => each === word) ?? "stored";
 }
@@ -16,13 +16,13 @@ export function isFurther(one: Delivery, other: Delivery): boolean {
 }
 
 export interface DeliveryStep {
-  /** The number of the event that tells it. */
+  /** Sequence number of the event. */
   seq: number;
   first: number;
   last: number;
   delivery: Delivery;
   problem: string | null;
-  /** A dead message that is sent again begins anew; nothing else goes back. */
+  /** A requeued dead letter starts again; no other state goes back. */
   back: boolean;
 }
 
@@ -38,7 +38,7 @@ export function withDeliveryStep(chat: Chat, step: DeliveryStep): Chat {
   return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, problem, lastEventSeq: seq } : line)) };
 }
 
-/** Why a message that is stored is not with the agent yet; null if there is no reason to wait. */
+/** Why a stored message is not with the agent yet; null: there is no reason. */
 export function waitReason(workspace: Workspace, now: number): string | null {
   const status = statusOf(workspace);
   if (status === "paused") return "the agent is paused";

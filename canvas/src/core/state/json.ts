@@ -1,4 +1,4 @@
-/** Reads members of values that came over the wire. What has another shape reads as absent: nothing here throws. */
+/** Read members of parsed JSON. A member of another type reads as absent; nothing here throws. */
 
 export type Members = Readonly<Record<string, unknown>>;
 

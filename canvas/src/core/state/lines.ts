@@ -1,4 +1,4 @@
-/** The lines of one chat: the same functions make them from history, from live events and from a snapshot. */
+/** The lines of one chat, built by the same functions from history, live events and snapshots. */
 
 import type { ChatMessage, EventFrame, TimelineDelegation, TimelineMessage } from "../wire";
 import { obligationOf } from "./obligationUpdates";
@@ -7,9 +7,9 @@ import { deliveryOf } from "./delivery";
 import { EMPTY_CHAT, isMessageLine, MAX_UNREAD, NEW_MESSAGE, type Attachment, type Chat, type Choice, type Line, type MessageLine } from "./model";
 import { at, list, number, text } from "./json";
 
-/** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
+/** A chat that was never opened keeps no more lines than this; its history is read on opening. */
 const MAX_UNOPENED = 50;
-/** As the server cuts the last message of a snapshot's chat: so many letters, on one line. */
+/** The server cuts the last message in a snapshot to this many characters, on one line. */
 const HEAD_LENGTH = 80;
 
 function lineOfHistory(message: ChatMessage): MessageLine {
@@ -74,7 +74,7 @@ export function lineOfAgentEvent(frame: EventFrame): MessageLine | null {
   };
 }
 
-/** The place of a delegation in the chat of who gave it. */
+/** The line of a delegation in the chat of the delegating agent. */
 export function lineOfDelegation({ id, createdAt, seq }: Pick<Delegation, "id" | "createdAt" | "seq">): Line {
   return {
     ...NEW_MESSAGE,
@@ -105,7 +105,7 @@ function attachment(value: unknown): Attachment {
   return { name: text(value, "name") ?? "file", size: number(value, "size"), uri: text(value, "uri"), type };
 }
 
-/** The chat with one more line that was written just now. */
+/** The chat with one more, new line. */
 export function withLine(chat: Chat | undefined, line: Line): Chat {
   const known = chat ?? EMPTY_CHAT;
   if (!isMessageLine(line)) return withLines(known, merge(known.lines, [line], EVENT));
@@ -137,7 +137,7 @@ function beginning(whole: string): string {
   return line.length <= HEAD_LENGTH ? line.join("") : `${line.slice(0, HEAD_LENGTH - 1).join("")}…`;
 }
 
-/** A page of a chat's history, and the number of the last event that had come when it was asked for. */
+/** A page of a chat's history. `since`: sequence number of the last event before the request. */
 export interface Page {
   items: readonly (TimelineMessage | TimelineDelegation)[];
   reachedEnd: boolean;
@@ -150,7 +150,7 @@ function lineOfItem(item: TimelineMessage | TimelineDelegation): Line {
   return lineOfDelegation({ id: item.delegation_id, createdAt: item.created_at, seq: item.seq });
 }
 
-/** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
+/** The chat with a page of its history. A page that does not reach the known lines replaces them if they end in a gap. */
 export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, since }: Page): Chat {
   const known = chat ?? EMPTY_CHAT;
   const lines = items.map((item) => ({ ...lineOfItem(item), lastEventSeq: since }));
@@ -160,11 +160,11 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
   const touches = known.loaded || known.lines.some((line) => line.seq <= (known.holeAfter ?? Infinity) && ids.has(line.id));
   const kept = touches ? known.lines : known.lines.filter((line) => line.seq >= firstOfPage);
   const isRead = (line: Line): boolean => line.lastEventSeq <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : firstOfPage);
-  // A line that the page should have and has not is gone; there is nothing more to read of it.
+  // A line that the page should contain and does not was pruned; there is nothing more to read of it.
   const rest = kept.map((line) => (line.complete || !isRead(line) ? line : { ...line, complete: true }));
   const all = merge(rest, lines, since);
   const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
-  // What is newer than all that was told is news: its event, which comes later, counts no line that is here already.
+  // What is newer than everything known is new; its event arrives later and counts no line twice.
   const told = known.last?.seq ?? 0;
   const newest = lines.findLast(isMessageLine);
   const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
@@ -179,17 +179,17 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
   };
 }
 
-/** What is known of one message from two sources: of its way and its answer, what an event told after the other was asked for. */
+/** Merge two versions of one message. Delivery and obligation come from the later one. */
 function both(known: Line | undefined, line: Line, since: number): Line {
   if (known === undefined) return line;
   const { delivery, problem, obligation, lastEventSeq, complete } = known.lastEventSeq > since ? known : line;
   return { ...line, delivery, problem, obligation, lastEventSeq, complete, clientId: line.clientId ?? known.clientId };
 }
 
-/** The event of a message says nothing of its way nor of its answer. */
+/** Message events contain neither delivery nor obligation. */
 const EVENT = -1;
 
-/** Both, by seq, each message once. */
+/** Merge by seq, each message once. */
 function merge(known: readonly Line[], more: readonly Line[], since: number): readonly Line[] {
   const last = known.at(-1);
   const first = more[0];
@@ -199,12 +199,12 @@ function merge(known: readonly Line[], more: readonly Line[], since: number): re
   return [...byId.values()].sort((one, other) => one.seq - other.seq);
 }
 
-/** The chat after old lines went: `kept` are the agent's lines that are still there. What is on the page stays on it. */
+/** The chat after pruning. `kept`: seqs of the agent's remaining lines. Lines on the page stay. */
 export function withKept(chat: Chat, kept: readonly number[]): Chat {
   return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MAX_UNREAD) };
 }
 
-/** The chat after the person read it up to `seq`. */
+/** The chat, read up to `seq`. */
 export function readUpTo(chat: Chat, seq: number): Chat {
   if (seq <= chat.readSeq) return chat;
   const behind = (chat.last?.seq ?? 0) <= seq;

@@ -1,16 +1,16 @@
-/** What the page knows of an organisation. Values are never changed in place: what is new is another object. */
+/** The page's copy of the organisation. Values are immutable: a change creates a new object. */
 
 import type { SnapshotLimits, SnapshotOrg, SnapshotWorkspace, SessionUser } from "../wire";
 import type { Approvals } from "./approvals";
 import type { Delegation } from "./delegations";
 import type { Obligation, Unanswered } from "./obligations";
 
-/** A workspace. `reported_at`: the time of the last event about it on this page; what its agent said before is old. */
+/** A workspace. `reported_at`: time of the last event about it on this page; older heartbeats are ignored. */
 export interface Workspace extends SnapshotWorkspace {
   reported_at: string | null;
 }
 
-/** The place of a workspace in the tree. Only when one of these changes is the picture laid out anew. */
+/** Position of a workspace in the org tree. The map is laid out again only when one of these changes. */
 export interface OrgNode {
   id: string;
   parentId: string | null;
@@ -18,45 +18,45 @@ export interface OrgNode {
   createdAt: string;
 }
 
-/** How far a person's message has come on its way to the agent. */
+/** Delivery state of a person's message. */
 export type Delivery = "stored" | "handed_over" | "acked" | "dead";
 
 export interface Line {
   id: string;
   clientId: string | null;
-  /** `work`: nobody wrote it; the agent gave work to another one. */
+  /** `work`: a delegation by the agent, not a message. */
   author: "user" | "agent" | "work";
   text: string;
   at: string;
   seq: number;
   userName: string | null;
   attachments: readonly Attachment[];
-  /** Null for what an agent wrote. */
+  /** Null for messages of the agent. */
   delivery: Delivery | null;
   /** Why it cannot be delivered. */
   problem: string | null;
-  /** Whether a person's message was answered; null for what an agent wrote, and for what needs no answer. */
+  /** Obligation of a person's message; null for messages of the agent and those that need no answer. */
   obligation: Obligation | null;
-  /** What is known of its way and its answer was true at the event of this number, or later. */
+  /** Delivery and obligation are as of the event with this sequence number, or later. */
   lastEventSeq: number;
-  /** Nothing of it was told in part only. */
+  /** Whether nothing about it is known only in part. */
   complete: boolean;
-  /** Of an agent's question: what it lets choose. */
+  /** Options of an agent's question. */
   options: readonly string[];
-  /** Of a person's answer to one: what was chosen. */
+  /** For a person's answer to a question: the chosen option. */
   choice: Choice | null;
-  /** Of work that was given to another agent: which; all else of it is in the state's table. Null for messages. */
+  /** For a delegation: its id, all else is in the state's table. Null for messages. */
   delegationId: string | null;
 }
 
-/** What somebody wrote. */
+/** A line with text, not a delegation. */
 export type MessageLine = Line & { author: "user" | "agent" };
 
 export function isMessageLine(line: Line): line is MessageLine {
   return line.author !== "work";
 }
 
-/** A delegation that a guard stopped before it began. */
+/** A delegation that a guard rejected before it began. */
 export interface RefusedDelegation {
   seq: number;
   at: string;
@@ -78,22 +78,22 @@ export interface Choice {
 export interface Attachment {
   name: string;
   size: number | null;
-  /** How messages name it; null while only this page has it. */
+  /** Address in messages; null while only this page has the file. */
   uri: string | null;
-  /** What its sender says that it is. */
+  /** Media type claimed by the sender. */
   type: string | null;
 }
 
 export interface Chat {
   unread: number;
   readSeq: number;
-  /** What the snapshot has counted in `unread` goes up to here. */
+  /** `unread` of the snapshot counts up to this seq. */
   countedSeq: number;
   last: Pick<MessageLine, "id" | "author" | "text" | "at" | "seq"> | null;
   lines: readonly Line[];
-  /** The newest page was read, so that `lines` has no hole up to its end. */
+  /** The newest page was read: `lines` has no gap before its end. */
   loaded: boolean;
-  /** Behind the line of this number some may be missing, whatever came since; null: nowhere. */
+  /** After this seq some lines may be missing; null: no gap. */
   holeAfter: number | null;
   /** Nothing older than `lines` exists. */
   reachedEnd: boolean;
@@ -101,7 +101,7 @@ export interface Chat {
 
 export interface State {
   epoch: string;
-  /** The seq of the last event that is in here. */
+  /** Sequence number of the last applied event. */
   last: number;
   org: SnapshotOrg;
   user: SessionUser;
@@ -109,26 +109,26 @@ export interface State {
   workspaces: ReadonlyMap<string, Workspace>;
   orgNodes: ReadonlyMap<string, OrgNode>;
   chats: ReadonlyMap<string, Chat>;
-  /** By workspace: messages that wait although an answer was due; who has none is not in it. */
+  /** By workspace: overdue messages and drafts; without any it has no entry. */
   unanswered: ReadonlyMap<string, Unanswered>;
   /** Open delegations, and ended ones that this page has seen. */
   delegations: ReadonlyMap<string, Delegation>;
-  /** Approvals that are open, and ended ones that this page has seen. */
+  /** Pending approvals, and closed ones that this page has seen. */
   approvals: Approvals;
-  /** The last delegations that guards stopped while this page was open. */
+  /** The last delegations that guards rejected while this page was open. */
   refused: readonly RefusedDelegation[];
-  /** So long without a sign of life, and work is shown as stuck. */
+  /** A delegation without activity for this long is shown as stuck. */
   stuckSeconds: number;
-  /** Revisions of removed workspaces: a late event must not bring one back. */
+  /** Revisions of removed workspaces: a late event must not restore one. */
   removed: ReadonlyMap<string, number>;
-  /** Events whose name or shape this page does not know. */
+  /** Events of unknown name or shape. */
   unknownEvents: number;
 }
 
-/** What is known of a message when it is new. */
+/** Initial delivery and obligation members of a message. */
 export const NEW_MESSAGE = { obligation: null, lastEventSeq: 0, complete: true, options: [], choice: null, delegationId: null } satisfies Partial<Line>;
 
-/** The server stops counting there, and so does the page; it shows "99+". */
+/** The server counts up to here; the page shows "99+". */
 export const MAX_UNREAD = 100;
 
 export const EMPTY_CHAT: Chat = {

@@ -1,9 +1,9 @@
-/** Where a seat may stand, and who goes with it. Pure; the server has the last word. */
+/** Where an agent can be moved. Pure; the server decides. */
 
 import type { OrgNode, State } from "./model";
 import { ancestorsOf, childrenOf, type Tree } from "./tree";
 
-/** Why an agent cannot be moved there, in a sentence; null if it can. `target` null: the top. */
+/** Why an agent cannot be moved there, as a sentence; null if it can. `target` null: the top. */
 export function refusalOfMove(tree: Tree, nodes: ReadonlyMap<string, OrgNode>, id: string, target: string | null): string | null {
   const name = (of: string): string => nodes.get(of)?.name ?? "That agent";
   if (target === id) return `${name(id)} cannot answer to itself.`;
@@ -12,14 +12,14 @@ export function refusalOfMove(tree: Tree, nodes: ReadonlyMap<string, OrgNode>, i
   return null;
 }
 
-/** All below a seat, those above before those below. */
+/** All descendants, parents before children. */
 export function descendantsOf(tree: Tree, id: string): string[] {
   const found = new Set(childrenOf(tree, id));
   for (const each of found) for (const below of childrenOf(tree, each)) found.add(below);
   return [...found];
 }
 
-/** The state in which a seat stands elsewhere already, before the server has said so. The same if it is not there. */
+/** The state with another parent, before the server has confirmed it. The same object if the agent is unknown. */
 export function withParent(state: State, id: string, parentId: string | null): State {
   const [workspace, seat] = [state.workspaces.get(id), state.orgNodes.get(id)];
   if (workspace === undefined || seat === undefined) return state;

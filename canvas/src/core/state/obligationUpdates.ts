@@ -1,11 +1,11 @@
-/** Whether messages were answered: of one message in a chat, and of all in the organisation. Events tell it for numbers of a
- * log; what they tell only in part (a draft's words, when an answer is due) is read with a page of the chat. */
+/** Whether messages were answered: for one message in a chat, and for all in the organisation. Events refer to sequence
+ * numbers; what they contain only in part (draft text, due time) is read with a page of the chat. */
 
 import type { ChatObligation, SnapshotUnanswered } from "../wire";
 import type { Chat, Line } from "./model";
 import type { Obligation, ObligationState, Unanswered } from "./obligations";
 
-/** What an event says of messages from `first` to `last`; `seq` is the event's own number. */
+/** An event about the messages from `first` to `last`; `seq` is the event's own number. */
 export interface ObligationUpdate {
   seq: number;
   first: number;
@@ -14,16 +14,16 @@ export interface ObligationUpdate {
   reason: string | null;
 }
 
-/** Later ones win where two are true; the last two are ends. */
+/** Later ones win where two apply; the last two are final. */
 const ORDER: readonly ObligationState[] = ["open", "answered_outside", "overdue", "declined", "answered"];
 const BLANK: Obligation = { state: "open", dueAt: null, draft: null, reason: null, template: null, form: null, tokens: null };
 
-/** A word of a newer server counts as open: nothing shows that the message was answered. */
+/** An unknown state counts as open: nothing shows that the message was answered. */
 export function obligationStateOf(word: string): ObligationState {
   return ORDER.find((each) => each === word) ?? "open";
 }
 
-/** Ticks that say something of answers. */
+/** Whether a tick concerns obligations. */
 export function isObligationTick(tick: string): tick is ObligationState | "handed_over" | "acked" | "forgotten" {
   return tick === "handed_over" || tick === "acked" || tick === "forgotten" || ORDER.some((each) => each === tick);
 }
@@ -54,9 +54,9 @@ export function withObligationUpdate(chat: Chat, told: ObligationUpdate): Chat {
 
 function updateLine(line: Line, { seq, what, reason }: ObligationUpdate): Line {
   const known = line.obligation;
-  // What is handled was handed over; mostly that was told before.
+  // An acknowledged message was claimed before; usually that is known.
   if (what === "acked") return known === null ? { ...line, lastEventSeq: seq, complete: false } : line;
-  // An end is told whole, but for what the page already knows of it.
+  // A final event is complete, apart from what the page already knows.
   const whole = known !== null && (what === "answered" || what === "declined") ? line.complete : false;
   if (what === "forgotten") return line;
   if (what === "handed_over" || what === "drafted") return { ...line, lastEventSeq: seq, complete: whole };
@@ -71,7 +71,7 @@ function withoutDraft(known: Obligation): Obligation {
   return { ...known, draft: null, state: known.state === "answered_outside" ? "open" : known.state };
 }
 
-/** The newest line of which only a part is known, and the number of the one behind it, before which a page ends with it. */
+/** The newest incomplete line, and the seq of the line after it: a page that ends before that ends with it. */
 export function incompleteLine(chat: Chat): { line: Line; before: number | undefined } | null {
   const at = chat.lines.findLastIndex((line) => !line.complete);
   const line = chat.lines[at];
@@ -84,7 +84,7 @@ export function unansweredOf({ overdue, outside }: SnapshotUnanswered): Unanswer
   return { overdue: new Set(overdue), outside: new Set(outside) };
 }
 
-/** What waits after an event; null if nothing does. */
+/** Unanswered messages after an event; null if there are none. */
 export function unansweredAfter(known: Unanswered | undefined, { first, last, what }: ObligationUpdate): Unanswered | null {
   const before = known ?? NONE;
   const within = (seq: number): boolean => seq >= first && seq <= last;

@@ -1,21 +1,21 @@
-/** What is owed for a message: its answer, and what became of it. */
+/** The obligation of a message: whether it was answered. */
 
 export type ObligationState = "open" | "answered_outside" | "overdue" | "declined" | "answered";
 
 export interface Obligation {
   state: ObligationState;
   dueAt: string | null;
-  /** What the agent said and did not send. */
+  /** An answer that the agent wrote and did not send. */
   draft: string | null;
-  /** Why it declined. */
+  /** Why the agent declined. */
   reason: string | null;
-  /** What it was told with, as id@version. */
+  /** Instructions sent with the message, as id@version. */
   template: string | null;
   form: string | null;
   tokens: number | null;
 }
 
-/** The numbers of messages to one workspace that wait although an answer was due, or was said elsewhere. */
+/** Sequence numbers of one workspace's messages that are overdue, or were answered outside of Molecule. */
 export interface Unanswered {
   overdue: ReadonlySet<number>;
   outside: ReadonlySet<number>;

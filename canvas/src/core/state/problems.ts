@@ -1,40 +1,39 @@
-/** What is stuck and waits for a person's decision: messages that got no answer, messages that nobody takes or that could not be
- * delivered, and chains that were stopped. */
+/** Problems that wait for a person: unanswered messages, unclaimed messages, dead letters, and frozen chains. */
 
 import type { EventFrame } from "../wire";
 import type { Workspace } from "./model";
 import { members, number, text } from "./json";
 import { isSilent, statusOf } from "./agentStatus";
 
-/** A message that wanted an answer and has none, though it was due or was said elsewhere. */
+/** A message without the expected answer that is overdue, or was answered outside of Molecule. */
 export interface UnansweredMessage {
   activityId: string;
   workspaceId: string;
   workspaceName: string;
-  /** Its number in the log of the workspace. */
+  /** Sequence number in the log of the workspace. */
   seq: number;
   /** Null: from a person. */
   sourceId: string | null;
   summary: string;
-  /** Since when it is overdue; null: it is not yet. */
+  /** Null: not overdue yet. */
   overdueAt: string | null;
-  /** Its agent was handed it once more. */
+  /** It was delivered to its agent a second time. */
   reminded: boolean;
   handedAt: string;
-  /** What its agent said and did not send. */
+  /** An answer that the agent wrote and did not send. */
   draft: string | null;
   template: string | null;
 }
 
-/** A workspace whose mail nobody takes. */
+/** A workspace whose messages are not claimed. */
 export interface UnclaimedMessages {
   workspaceId: string;
   workspaceName: string;
-  /** How many messages that want an answer nobody has had. */
+  /** How many messages that need an answer were never claimed. */
   waiting: number;
   /** There are more than were counted. */
   more: boolean;
-  /** Since when the longest of them waits. */
+  /** When the oldest of them was stored. */
   since: string;
 }
 
@@ -63,13 +62,13 @@ export interface MessageChain {
 
 export interface Problems {
   unanswered: readonly UnansweredMessage[];
-  /** There are older ones than these. */
+  /** There are older ones. */
   moreUnanswered: boolean;
   unclaimed: readonly UnclaimedMessages[];
-  /** There are others, waiting less long than these. */
+  /** There are others, with a shorter wait. */
   moreUnclaimed: boolean;
   deadLetters: readonly DeadLetter[];
-  /** There are older ones than these. */
+  /** There are older ones. */
   moreDeadLetters: boolean;
   chains: readonly MessageChain[];
 }
@@ -84,10 +83,10 @@ export const NO_PROBLEMS: Problems = {
   chains: [],
 };
 
-/** Events after which the lists are no longer true. */
+/** Events after which the lists are outdated. */
 const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
 
-/** Messages are taken and answered all the time; only what is in a list leaves it with that. */
+/** Claims and answers are frequent; only those about a listed message change a list. */
 export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, unclaimed }: Problems): boolean {
   if (event !== "MESSAGE_TICK") return CHANGING.test(event);
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
@@ -103,7 +102,7 @@ export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Pr
   return unanswered.length + unclaimed.length + deadLetters.length + chains.length;
 }
 
-/** What is said where nothing is known that needs somebody; `problem`: why the lists could not be read. */
+/** Shown when no problem is known. `problem`: why the lists could not be read. */
 export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
   if (problem !== null) return "What needs you could not be read";
   return readAt === null ? "Reading what needs you…" : "Nothing needs you";
@@ -176,12 +175,12 @@ const REASONS: Readonly<Record<string, string>> = {
   refused: "The agent refused it",
 };
 
-/** Why a message was given up, in words; a reason that this page does not know is shown as it came. */
+/** Why a message became a dead letter; an unknown reason is shown as received. */
 export function reasonText(reason: string): string {
   return REASONS[reason] ?? reason;
 }
 
-/** Why mail waits, and what can be done so that somebody takes it. */
+/** Why messages are unclaimed, and what to do about it. */
 export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
   const status = statusOf(workspace);
   if (isSilent(status) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";

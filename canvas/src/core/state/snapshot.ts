@@ -1,4 +1,4 @@
-/** A state from a snapshot, and one taken over an older state. */
+/** Build the state from a snapshot, and merge a snapshot into an older state. */
 
 import type { Snapshot, SnapshotChat, SnapshotRejection } from "../wire";
 import { approvalOf, withApprovals, withoutPending, type Approvals } from "./approvals";
@@ -8,9 +8,9 @@ import { headOf } from "./lines";
 import { EMPTY_CHAT, orgNodeOf, type Chat, type Line, type RefusedDelegation, type State } from "./model";
 import { list } from "./json";
 
-/** The state as the snapshot says it. Of the state before, only what the snapshot does not tell is kept: lines of chats,
- * marked as having a hole where the chat went on meanwhile; delegations that have ended, and those that are no longer among
- * the open ones, of which the rest is to be read; and what was counted. */
+/** The state as of the snapshot. From the previous state only what a snapshot does not contain is kept: chat lines, marked
+ * with a gap where the chat went on meanwhile; ended delegations, and formerly open ones whose end is still to be read; and
+ * counters. */
 export function applySnapshot(before: State | null, snapshot: Snapshot): State {
   const known = before?.org.id === snapshot.org.id && before.epoch === snapshot.epoch ? before : null;
   return {
@@ -35,7 +35,7 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
 function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Delegation> {
   const open = snapshot.delegations.map(ofSnapshot);
   const all = new Map([...(known?.delegations ?? [])].map(([id, each]) => [id, isOpen(each) ? { ...each, complete: false } : each]));
-  // What has ended stays so, whatever an older snapshot says.
+  // An ended delegation stays ended, whatever an older snapshot says.
   for (const each of open) if (isOpen(all.get(each.id) ?? each)) all.set(each.id, each);
   return all;
 }
@@ -51,7 +51,7 @@ function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, mo
 
 function chatsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Chat> {
   const chats = new Map(snapshot.chats.map((each) => [each.workspace_id, chatOf(each, known?.chats.get(each.workspace_id))]));
-  // Where nobody said anything there may be delegations, of which a snapshot says nothing.
+  // A chat without messages may have delegations, which a snapshot does not contain.
   for (const { id } of snapshot.workspaces) {
     const chat = known?.chats.get(id);
     if (chat !== undefined && chat.last === null && !chats.has(id)) chats.set(id, { ...chat, ...cutOff(chat) });
@@ -67,23 +67,23 @@ function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
     ...EMPTY_CHAT,
     ...known,
     lines: lines.map((line) => (isOver(line) ? line : { ...line, complete: false })),
-    // What happened meanwhile to messages on their way, and what was delegated and has ended, is only in the pages.
+    // Only the pages contain what happened meanwhile to messages in delivery, and delegations that were created and ended.
     ...cutOff(known ?? EMPTY_CHAT),
     unread: chat.unread,
     readSeq: chat.read_seq,
-    // It may tell of more than its place in the journal: events of that come yet.
+    // It may contain more than its position in the journal; those events are still to come.
     countedSeq: seq,
     last: headOf({ id, author, text: content, at: timestamp, seq }),
   };
 }
 
-/** Of two holes the first one counts: a page that reaches lines before it covers both. Where no line was, it is at the
+/** Of two gaps the first one counts: a page that reaches the lines before it covers both. Without lines the gap is at the
  * beginning. */
 function cutOff({ lines, holeAfter, reachedEnd }: Chat): Pick<Chat, "loaded" | "holeAfter" | "reachedEnd"> {
   return { loaded: false, holeAfter: holeAfter ?? lines.at(-1)?.seq ?? null, reachedEnd: reachedEnd && lines.length > 0 };
 }
 
-/** Nothing that the page missed can have changed it. A dead message is sent again where a person wishes so. */
+/** Whether no missed event can have changed it. A dead letter may have been requeued. */
 function isOver({ delivery, obligation, complete }: Line): boolean {
   const arrived = delivery === null || delivery === "acked";
   return complete && arrived && (obligation === null || isSettled(obligation.state));

@@ -1,4 +1,4 @@
-/** How the teams stand, each with all below it. */
+/** Status counts of each team with its sub-teams. */
 
 import { PRECEDENCE, rankOf, shownStatus, type Counts, type AgentStatus } from "./agentStatus";
 import type { PendingApproval } from "./approvals";
@@ -6,7 +6,7 @@ import type { Workspace } from "./model";
 import { walk, type Tree } from "./tree";
 
 export interface Team {
-  /** The lead and all below. */
+  /** The lead and all descendants. */
   size: number;
   counts: Counts;
   worst: AgentStatus;

@@ -1,4 +1,4 @@
-/** The org tree, made from seats. Missing parents and circles hide nobody. */
+/** The org tree. A missing parent or a cycle hides no agent. */
 
 import { memoized } from "../store/store";
 import type { OrgNode } from "./model";
@@ -11,7 +11,7 @@ export interface Tree {
 
 const NONE: readonly string[] = [];
 
-/** Oldest first, as the server lists them; equal times by id, so that every page shows the same. */
+/** As the server lists them; equal times by id, so that every page shows the same order. */
 function oldestFirst(one: OrgNode, other: OrgNode): number {
   if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
   return one.id < other.id ? -1 : one.id > other.id ? 1 : 0;
@@ -37,7 +37,7 @@ export function buildTree(nodes: ReadonlyMap<string, OrgNode>): Tree {
 
 export const treeOf = memoized((nodes: ReadonlyMap<string, OrgNode>): Tree => buildTree(nodes));
 
-/** Makes the first node of every circle a root. */
+/** Make the first node of every cycle a root. */
 function breakCycles(
   nodes: ReadonlyMap<string, OrgNode>,
   tree: { roots: string[]; children: Map<string, string[]>; parent: Map<string, string> },
@@ -75,7 +75,7 @@ export function ancestorsOf(tree: Tree, id: string): string[] {
   return found;
 }
 
-/** Every node before those below it. */
+/** All nodes, parents before children. */
 export function walk(tree: Tree): string[] {
   const order: string[] = [];
   const open = [...tree.roots].reverse();

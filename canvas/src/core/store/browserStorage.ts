@@ -1,4 +1,5 @@
-/** The browser's storage, or memory where the browser keeps none (private windows, full disks). No secrets go in here. */
+/** The browser's localStorage, or memory where it is unavailable (private windows, full disks). Secrets must not be stored
+ * here. */
 
 export interface KeyValueStorage {
   get(key: string): string | null;

@@ -1,4 +1,4 @@
-/** What a person chose for this browser. */
+/** Settings of this browser. */
 
 import { createStore, type Store } from "./store";
 import type { KeyValueStorage } from "./browserStorage";
@@ -9,11 +9,11 @@ export interface Settings {
   theme: Theme;
   singleKeys: boolean;
   enterSends: boolean;
-  /** Tell, when the page is hidden, that something waits for the person. */
+  /** Notify while the page is hidden. */
   notify: boolean;
-  /** The browser could not, when it was to; until it is wished again. */
+  /** The browser failed to show a notification; reset when the setting is enabled again. */
   cannotNotify: boolean;
-  /** With a sound. */
+  /** Play a sound. */
   sound: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** A value that views can watch. */
+/** An observable value. */
 
 import { useCallback, useRef, useSyncExternalStore } from "react";
 
@@ -28,7 +28,7 @@ export function createStore<T>(initial: T): Store<T> {
   };
 }
 
-/** One watcher's fault keeps a change from no other one, nor from who made it: it is told as a page tells what nobody caught. */
+/** An error in one listener must affect neither the other listeners nor the writer; it is reported as an uncaught error. */
 function notifySafely(listener: () => void): void {
   try {
     listener();
@@ -37,7 +37,7 @@ function notifySafely(listener: () => void): void {
   }
 }
 
-/** What `select` takes out of the store. It must give the same object as long as nothing changed. */
+/** `select` must return the same object as long as nothing changed. */
 export function useSelected<T, R>(store: Store<T>, select: (value: T) => R): R {
   const latest = useRef(select);
   latest.current = select;
@@ -49,7 +49,7 @@ export function useStored<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get);
 }
 
-/** A function of one object that computes once for each object. */
+/** Memoize a function of one object by identity. */
 export function memoized<K extends object, R>(compute: (key: K) => R): (key: K) => R {
   const results = new WeakMap<K, R>();
   return (key) => {

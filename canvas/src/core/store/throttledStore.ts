@@ -1,8 +1,8 @@
-/** The same value, but not more often than the reader can bear. */
+/** A store that follows another one at a limited rate. */
 
 import { createStore, type Store } from "./store";
 
-/** A store that follows `source`: at once, or after the time that `waitOf` gives since it last did. */
+/** Follows `source` at once, or after `waitOf(value)` ms since the last update. */
 export function throttledStore<T>(source: Store<T>, waitOf: (value: T) => number): Store<T> {
   const throttled = createStore(source.get());
   let followedAt = Number.NEGATIVE_INFINITY;

@@ -1,5 +1,5 @@
-/** What a person has changed and not saved, by a key that begins with who they are. It stays while the page is open, whatever
- * view is shown, and goes when they log out or somebody else comes. */
+/** Unsaved changes, by a key that begins with their owner. They live as long as the page, across views, and are dropped on
+ * logout or when another person logs in. */
 
 import { createStore, type Store } from "./store";
 
@@ -18,7 +18,7 @@ export class Unsaved {
     this.retain((each) => each !== key);
   }
 
-  /** Only those whose key is wanted stay. */
+  /** Keep only the entries whose key is wanted. */
   retain(isWanted: (key: string) => boolean): void {
     this.all.update((all) => {
       const left = [...all].filter(([key]) => isWanted(key));
@@ -27,14 +27,14 @@ export class Unsaved {
   }
 }
 
-/** The browser asks before it leaves a page that has what would be lost. Where there is none nothing listens: some browsers keep
- * no page for the way back that could ask. */
+/** Ask before the page is left while data would be lost. Without such data no listener is registered: a listener keeps the
+ * page out of the back-forward cache of some browsers. */
 export function confirmBeforeUnload<T>(store: Store<T>, wouldLose: (value: T) => boolean): void {
   const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
   store.subscribe(() => (wouldLose(store.get()) ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
 }
 
-/** How the keys of a person begin. */
+/** Key prefix of a person. */
 export function ownerKey({ org, user }: { org: { id: string }; user: { id: string } }): string {
   return `${org.id} ${user.id} `;
 }

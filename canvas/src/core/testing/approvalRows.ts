@@ -1,4 +1,4 @@
-/** Approvals for tests, as the server tells them: rows, and whole lives of one. */
+/** Approvals for tests in wire shape: rows, and whole event histories. */
 
 export type Item = Record<string, unknown>;
 
@@ -55,7 +55,7 @@ const WAYS: readonly (readonly Step[])[] = [
   [["APPROVAL_WITHDRAWN", { status: "withdrawn" }]],
 ];
 
-/** Each makes all that is told of one, in order. */
+/** Each returns all versions of one approval, in order. */
 export const APPROVAL_HISTORIES: readonly ((id: string) => Row[])[] = WAYS.map((way) => (id) => {
   const steps: readonly Step[] = [["APPROVAL_REQUESTED", {}], ...way];
   let now: Item = {};

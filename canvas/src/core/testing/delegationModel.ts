@@ -1,5 +1,4 @@
-/** For tests: the delegations of the server in a few lines, beside its chats. It says by the contract how they stand and which
- * events tell it. */
+/** Test model of the server's delegations. Derives states and events from the contract, independently of the page. */
 
 import type { DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 
@@ -34,14 +33,14 @@ interface Row {
   progress: DelegationProgress | null;
 }
 
-/** An event about a delegation. A transient one has no number. */
+/** A transient event has no sequence number. */
 export interface DelegationEvent {
   event: "DELEGATION_SENT" | "DELEGATION_STATUS" | "DELEGATION_COMPLETE" | "DELEGATION_FAILED";
   source: string;
   id: string;
   rev: number;
   transient: boolean;
-  /** What the payload is, once the time of the event is known: the row takes it as the time of its last fact. */
+  /** Built once the time of the event is known: the row takes it as its last change. */
   payload: (now: string) => Record<string, unknown>;
 }
 
@@ -50,7 +49,7 @@ const DEADLINE = "2026-03-02T00:00:00.000Z";
 export class DelegationModel {
   private readonly rows: Row[] = [];
 
-  /** The last number of a log that a delegation has. */
+  /** The last sequence number that a delegation has in a log. */
   lastSeq(id: string): number {
     return Math.max(0, ...this.rows.filter(({ source }) => source === id).map(({ seq }) => seq));
   }
@@ -78,12 +77,12 @@ export class DelegationModel {
     }
   }
 
-  /** As the time line of a workspace tells them. */
+  /** As in a workspace's timeline. */
   timeline(id: string): TimelineDelegation[] {
     return this.rows.filter(({ source }) => source === id).map((row) => ({ kind: "delegation", ...itemOf(row) }));
   }
 
-  /** As a snapshot tells the open ones. */
+  /** Open ones, as in a snapshot. */
   open(): SnapshotDelegation[] {
     return this.rows.filter(({ settled }) => settled === null).map((row) => {
       const { delegation_id, source_id, target_id, status, phase, attempt, seq, parent_id, root_id, depth, created_at, taken_at, error, retry_of, progress } = itemOf(row);
@@ -173,7 +172,7 @@ export class DelegationModel {
   }
 }
 
-/** At most 200 bytes, letter by letter: slowly, and not as the page does it. */
+/** At most 200 bytes, character by character: deliberately not the page's algorithm. */
 function cut(words: string): string {
   let kept = "";
   for (const letter of words) {

@@ -1,5 +1,5 @@
-/** For tests: a storage, and a server in a few lines. It changes its tables, journals what it did, and gives snapshots. It says by the
- * contract what events mean, independently of how the page applies them. */
+/** Test storage, and a small model of the server: it changes its tables, writes a journal and returns snapshots. It derives
+ * events from the contract, independently of how the page applies them. */
 
 import { PROTOCOL, type ChatMessage, type EventFrame, type Snapshot, type SnapshotWorkspace, type TimelinePage } from "../wire";
 import { ObligationModel, type ObligationEvent, type ObligationVerb } from "./obligationModel";
@@ -73,7 +73,7 @@ export class ModelServer {
   private readonly chats = new Map<string, ChatMessage[]>();
   private readonly obligations = new ObligationModel();
   private readonly delegations = new DelegationModel();
-  /** Ids are given once. */
+  /** Ids are never reused. */
   private readonly used = new Set<string>();
   private readonly epoch: string;
   private seq = 0;
@@ -182,7 +182,7 @@ export class ModelServer {
     });
   }
 
-  /** What was said and what was delegated, in one order. */
+  /** Messages and delegations in one order. */
   timeline(id: string): TimelinePage["items"] {
     const said = this.history(id).map((line) => ({ kind: "message" as const, ...line }));
     return [...said, ...this.delegations.timeline(id)].sort((one, other) => one.seq - other.seq);
@@ -244,7 +244,7 @@ export class ModelServer {
     this.emitObligations(id, this.obligations.answer(id, asked));
   }
 
-  /** The first so many messages of a person, from the oldest that is still so far, come further. */
+  /** Advance the delivery of a person's first `count` messages in one of the `from` states. */
   private tick(id: string, tick: string, from: readonly string[], count: number): void {
     const open = this.asked(id, from).slice(0, count);
     const [first, last] = [open[0], open.at(-1)];
@@ -284,7 +284,7 @@ export class ModelServer {
     this.chats.set(id, (this.chats.get(id) ?? []).map(change));
   }
 
-  /** Old lines go, but never the last. */
+  /** Prune old lines, but never the last one. */
   private prune(id: string, keep: number): void {
     const lines = this.chats.get(id) ?? [];
     const left = lines.slice(-Math.max(1, keep));
@@ -321,7 +321,7 @@ export class ModelServer {
     this.journal.push(client_id === undefined ? frame : { ...frame, client_id });
   }
 
-  /** The time of the event that is journaled next. */
+  /** Time of the next journal event. */
   private next(): string {
     return timeOf(this.seq + 1);
   }
@@ -344,7 +344,7 @@ function timeOf(seq: number): string {
   return new Date(Date.UTC(2026, 2, 1, 12) + seq * 1_000).toISOString();
 }
 
-/** A browser's storage that ends with the test. */
+/** A storage that ends with the test. */
 export function memoryStorage(): KeyValueStorage {
   const values = new Map<string, string>();
   return {

@@ -1,5 +1,4 @@
-/** For tests: the duties to answer of the server in a few lines, beside its chats. It says by the contract what becomes of
- * them and which events tell it. */
+/** Test model of the server's obligations. Derives states and events from the contract, independently of the page. */
 
 import type { ChatObligation, SnapshotUnanswered } from "../wire";
 
@@ -16,7 +15,7 @@ interface Obligation {
   reason: string | null;
 }
 
-/** An event about one message: its name, the message, and the rest of its payload. */
+/** An event about one message. */
 export interface ObligationEvent {
   event: "MESSAGE_TICK" | "MESSAGE_OVERDUE" | "MESSAGE_DRAFTED";
   seq: number;
@@ -27,7 +26,7 @@ export interface ObligationEvent {
 export class ObligationModel {
   private readonly all = new Map<string, Map<number, Obligation>>();
 
-  /** A message was handed over for the first time. */
+  /** A message was delivered for the first time. */
   open(id: string, seq: number, activityId: string): void {
     const own = this.all.get(id) ?? new Map<number, Obligation>();
     this.all.set(id, own);
@@ -38,7 +37,7 @@ export class ObligationModel {
     this.all.delete(id);
   }
 
-  /** The agent writes to its user: the newest duty to a person ends. */
+  /** The agent writes to its user: the newest obligation to a person is fulfilled. */
   answer(id: string, asked: readonly number[]): ObligationEvent[] {
     const newest = this.seqs(id, (obligation) => obligation.closed === null).filter((seq) => asked.includes(seq)).at(-1);
     return newest === undefined ? [] : this.close(id, newest, "answered", null);
@@ -78,7 +77,7 @@ export class ObligationModel {
     }
   }
 
-  /** As a line of the chat tells it. */
+  /** As in a chat line. */
   obligationOf(id: string, seq: number): ChatObligation | undefined {
     const duty = this.all.get(id)?.get(seq);
     if (duty === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Views on a desk whose server is played by the test. */
+/** Render views in a session whose server is the test's model. */
 
 import { act, render, type RenderResult } from "@testing-library/react";
 import type { ReactNode } from "react";
@@ -13,7 +13,7 @@ import { memoryStorage, ModelServer } from "./modelServer";
 import type { KeyValueStorage } from "../store/browserStorage";
 import type { ConnectPage, ConnectStep, HostRow, SessionView } from "../wire";
 
-/** What a browser has and the tests' document has not. */
+/** Stub what jsdom lacks. */
 export function stubWindow(): void {
   vi.stubGlobal("matchMedia", (media: string) => ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
   vi.stubGlobal(
@@ -33,7 +33,7 @@ const HOSTS: HostRow[] = [
   { name: "curl", title: "curl", runtime: "generic-mcp" },
 ];
 
-/** What the server says of a host: one command where it has a configuration, and lines to paste. */
+/** The setup steps of a host: one command where it has one, and steps by hand. */
 function pageOf(workspaceId: string, host: string): ConnectPage {
   const step = (title: string, text: string): ConnectStep => ({ title, text, language: "sh", hint: `How to: ${title}` });
   const quick = host === "codex" ? step("The quick way", `molecule connect codex --workspace ${workspaceId}`) : null;
@@ -65,18 +65,18 @@ export class TestPage {
     vi.spyOn(this.api, "timeline").mockImplementation((id) => Promise.resolve({ items: this.server.timeline(id), reached_end: true }));
   }
 
-  /** A snapshot as of now. */
+  /** Load a snapshot. */
   load(): this {
     this.session.data.set(applySnapshot(null, this.server.snapshot()));
     return this;
   }
 
-  /** The page was cut off, and is told anew how all stands. */
+  /** Simulate a reconnect: the page receives a new snapshot. */
   cutOff(): void {
     act(() => this.session["receiveSnapshot"](this.server.snapshot()));
   }
 
-  /** All events that the page has not yet. */
+  /** Deliver all journal events that the page has not applied. */
   deliver(): void {
     const own = this.server.journal.map((frame) => frame.client_id).filter((id) => id !== undefined);
     act(() => {
@@ -85,7 +85,7 @@ export class TestPage {
     });
   }
 
-  /** An agent says that it is at work. */
+  /** Send a heartbeat of a working agent. */
   beat(id: string, timestamp: string): void {
     const payload = { active_tasks: 1, uptime_seconds: 60, current_task: "page 3", last_heard_at: timestamp };
     const frame = { event: "WORKSPACE_HEARTBEAT", workspace_id: id, timestamp, payload, entity: { kind: "workspace", id, rev: 0 } };
@@ -96,7 +96,7 @@ export class TestPage {
     return render(this.around(view));
   }
 
-  /** The view on this desk, to be shown anew. */
+  /** The view inside this session, to render it again. */
   around(view: ReactNode): ReactNode {
     return (
       <AppContext value={this.app}>
@@ -106,10 +106,10 @@ export class TestPage {
   }
 }
 
-/** For what is loaded in its own time: long enough for a busy machine. */
+/** For lazily loaded views: long enough for a busy machine. */
 export const PATIENT = { timeout: 5_000 };
 
-/** Lets what is already answered arrive. */
+/** Wait until resolved promises have been handled. */
 export async function flushPromises(): Promise<void> {
   await act(async () => {
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();

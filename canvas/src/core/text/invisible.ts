@@ -1,14 +1,13 @@
-/** Characters that are not seen, or that turn the text beside them around: what is decided about must not look like something
- * else. They are shown by their numbers. */
+/** Replace invisible and bidi characters by their code points: what a person decides on must not look like something else. */
 
-/** Control and format characters, but for ends of lines and tabs, and for the joiners that scripts and signs need. */
+/** Control and format characters except line ends, tabs and the joiners that scripts and emoji need. */
 const INVISIBLE = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 export function showInvisible(text: string): string {
   return text.replace(INVISIBLE, (each) => [...each].map((one) => escapeOf(one)).join(""));
 }
 
-/** As JSON writes it, so that a text that holds some means the same. */
+/** As in JSON, so that a text with escapes means the same. */
 function escapeOf(letter: string): string {
   return Array.from({ length: letter.length }, (_, at) => `\\u${letter.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
 }

@@ -1,6 +1,6 @@
-/** Text with marks of Markdown as one plain line, for places that have room for no more. */
+/** Markdown as one plain line, for places without room for more. */
 
-/** Each mark, and what stays of it. What only looks like one (`2 * 3`, `snake_case`) stays as it is. */
+/** Each mark and its replacement. What only looks like a mark (`2 * 3`, `snake_case`) stays. */
 const MARKS: readonly (readonly [RegExp, string])[] = [
   [/^ *```.*$/gm, " "],
   [/^ *\|?(?: *:?-{2,}:? *\|)+ *(?::?-{2,}:?)? *$/gm, " "],

@@ -1,15 +1,15 @@
-/** Small texts that several views show. */
+/** Text helpers that several views use. */
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
 }
 
-/** With a capital at its beginning. */
+/** With a capital first letter. */
 export function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** One or two letters that stand for a name. */
+/** One or two letters for an avatar. */
 export function initials(name: string): string {
   const words = name.trim().split(/[\s_-]+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
   const letters = words.map((word) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? "");
@@ -30,7 +30,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** The beginning of a message on one line, without the marks of its formatting. */
+/** The beginning of a message on one line, without Markdown. */
 export function preview(text: string): string {
   return oneLine(text.replace(/\*\*|`+|^#+\s/gm, ""));
 }

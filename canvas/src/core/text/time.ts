@@ -1,4 +1,4 @@
-/** Times in words. All take the zone, so that they can be tried in any; without one it is the browser's. */
+/** Format times. All functions take a time zone, so that tests can set it; the default is the browser's. */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -33,13 +33,13 @@ export function stopwatch(from: string, to: number): string {
   return Number.isNaN(age) ? "" : seconds(age / 1_000);
 }
 
-/** The same of a number of seconds. */
+/** Like `stopwatch`, for a number of seconds. */
 export function seconds(count: number): string {
   const hours = Math.floor(count / 3_600);
   return hours >= 48 ? `${Math.floor(hours / 24)} days` : inHours(count);
 }
 
-/** The same in hours, however many they are: of two times each the difference is seen. */
+/** Like `stopwatch`, in hours without days: the difference of two durations stays visible. */
 export function inHours(count: number): string {
   const whole = Math.max(0, Math.floor(count));
   const [hours, minutes, rest] = [Math.floor(whole / 3_600), Math.floor(whole / 60) % 60, whole % 60];
@@ -47,13 +47,13 @@ export function inHours(count: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** The time of day and the full date with its zone, for those who need to know exactly. */
+/** Time and full date with the zone. */
 export function absolute(at: string, zone?: string): string {
   const time = Date.parse(at);
   return Number.isNaN(time) ? "" : format({ dateStyle: "full", timeStyle: "long" }, zone).format(time);
 }
 
-/** The same, short enough to stand beside a message. */
+/** Like `absolute`, short enough to be shown beside a message. */
 export function exact(at: string, zone?: string): string {
   const time = Date.parse(at);
   return Number.isNaN(time) ? "" : format({ dateStyle: "medium", timeStyle: "medium" }, zone).format(time);
@@ -63,7 +63,7 @@ export function clock(time: number, zone?: string): string {
   return format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, zone).format(time);
 }
 
-/** Short, for lists: the time today, else the day. */
+/** For lists: the time of today, otherwise the day. */
 export function brief(at: string, now: number, zone?: string): string {
   const then = Date.parse(at);
   if (Number.isNaN(then)) return "";
@@ -84,7 +84,7 @@ export function dayHeading(at: string, now: number, zone?: string): string {
   return format({ weekday: "long", day: "numeric", month: "long", ...year }, zone).format(then);
 }
 
-/** The calendar day in the zone, as 2026-03-29: equal exactly if two times are on the same day. */
+/** The calendar day in the zone, as 2026-03-29. */
 export function dayKey(time: number, zone?: string): string {
   if (Number.isNaN(time)) return "";
   const parts = format({ year: "numeric", month: "2-digit", day: "2-digit" }, zone).formatToParts(time);
@@ -97,14 +97,14 @@ function date(then: number, now: number, zone?: string): string {
   return format({ day: "numeric", month: "short", ...(sameYear ? {} : ({ year: "numeric" } as const)) }, zone).format(then);
 }
 
-/** Calendar days, which are not always 24 hours long. */
+/** Calendar days are not always 24 hours long. */
 function daysBetween(then: number, now: number, zone?: string): number {
   return Math.round((Date.parse(dayKey(now, zone)) - Date.parse(dayKey(then, zone))) / DAY);
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Building a format costs more than using it. */
+/** Cached: creating a format is slower than using it. */
 function format(options: Intl.DateTimeFormatOptions, zone?: string): Intl.DateTimeFormat {
   const key = JSON.stringify([options, zone]);
   const known = formats.get(key);

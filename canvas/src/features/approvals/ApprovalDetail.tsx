@@ -1,4 +1,4 @@
-/** One request with all that belongs to it: what is asked and why, by which way it came, and what happens either way. */
+/** One approval in full: what is requested and why, its escalation path, and the outcomes. */
 
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useApp, useData, useSession } from "../../core/app";
@@ -27,7 +27,7 @@ interface Props {
   id: string;
   workspaceId: string;
   list: ListName;
-  /** There is no list beside it. */
+  /** No list is shown beside it. */
   back: boolean;
 }
 
@@ -93,7 +93,7 @@ export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
   );
 }
 
-/** Reads one that this page has not heard of; why it could not. */
+/** Read an approval that this page does not have. Returns why that failed. */
 function useOne(workspaceId: string, id: string, missing: boolean): string | null {
   const { decisions, connection } = useSession();
   const { mode } = useStored(connection.view);
@@ -181,7 +181,7 @@ function Head({ approval }: { approval: Approval }) {
   );
 }
 
-/** What was proposed, what somebody made of it, and what is in force: each is kept. */
+/** The proposed, the edited and the effective details are all kept. */
 function Details({ approval }: { approval: Approval }) {
   const { proposed, edited, details } = approval;
   if (edited === null) return <Arguments title="Details" details={details} />;
@@ -218,7 +218,7 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** `said`: what it said, unless that is to be read above already. */
+/** `said`: the requester's reason, unless it is already shown above. */
 function Step({ step, said }: { step: PathStep; said: string }) {
   const { who, did } = stepText(step);
   return (
@@ -235,14 +235,14 @@ function Step({ step, said }: { step: PathStep; said: string }) {
   );
 }
 
-/** So many of the last messages say enough of what it is about. */
+/** This many of the last messages give enough context. */
 const CONTEXT_MESSAGES = 4;
 
 function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
   const chat = useData((state) => state.chats.get(workspaceId));
   const known = useData((state) => state.workspaces.has(workspaceId));
   const loaded = chat?.loaded ?? false;
-  // There is no chat of an agent that is gone.
+  // A removed agent has no chat.
   const { problem, retry } = useNewestPage(workspaceId, loaded || !known);
   if (!known) return null;
   const last = (chat?.lines ?? []).filter(isMessageLine).slice(-CONTEXT_MESSAGES);

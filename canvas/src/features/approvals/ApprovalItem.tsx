@@ -1,5 +1,4 @@
-/** Leave that an agent asks for, in its chat and in the chats of those it was asked: one element from the question to what
- * came of it. */
+/** An approval in the chats of the requesting and the deciding agents: one element from the request to the decision. */
 
 import { memo } from "react";
 import { Icon } from "../../ui/Icon";
@@ -62,6 +61,6 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
   );
 });
 
-/** So much of the details; all of them are in the inbox. */
+/** At most this many details; the inbox has all of them. */
 const SHOWN = 3;
 const LETTERS = 200;

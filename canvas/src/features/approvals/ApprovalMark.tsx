@@ -1,4 +1,4 @@
-/** How an approval stands as glyph and word; the colour only repeats what the shape says. */
+/** The state of an approval as glyph and label; the colour only repeats the shape. */
 
 import { useSession } from "../../core/app";
 import { STATE_TEXTS, type ApprovalState } from "./texts";

@@ -1,4 +1,4 @@
-/** One answer to several requests: exactly to those that were chosen. What comes while it is confirmed is not among them. */
+/** One decision on several approvals: exactly those that were selected when the dialog opened. */
 
 import { useId, useState } from "react";
 import { useData, useSession } from "../../core/app";
@@ -43,7 +43,7 @@ export function BatchDecision({ chosen, onClear, onAnswered }: { chosen: readonl
 
 interface Props {
   verdict: Verdict;
-  /** As they were when the question was opened. */
+  /** As they were when the dialog opened. */
   about: readonly Approval[];
   onClose: () => void;
   onDone: () => void;
@@ -104,7 +104,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
   );
 }
 
-/** Why one is not answered together with the others after all. */
+/** Why one is excluded from the batch after all. */
 function obsoleteText(shown: Approval, now: Approval | undefined): string | null {
   if (now === undefined) return "it is not open any more.";
   if (now.actionHash !== shown.actionHash) return "it was changed meanwhile.";

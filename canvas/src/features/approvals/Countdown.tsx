@@ -1,11 +1,11 @@
-/** How long something still lasts by the server's clock: told anew every second. */
+/** Time left until a deadline by the server's clock, updated every second. */
 
 import { useSession } from "../../core/app";
 import { useStored } from "../../core/store/store";
 import { seconds } from "../../core/text/time";
 import { useSeconds } from "../../ui/useSeconds";
 
-/** The server's time now, new every second while `runs`. */
+/** The server's time, updated every second while `runs`. */
 export function useServerSeconds(runs: boolean): number {
   return useSeconds(runs) + useStored(useSession().decisions.clockSkew);
 }

@@ -1,4 +1,4 @@
-/** What a person may answer to a request. Nothing leaves the page for five seconds; then it is final. */
+/** The decision form of an approval. A decision is held for five seconds; then it is final. */
 
 import { useEffect, useId, useRef, useState, type FocusEvent, type FormEvent, type ReactNode } from "react";
 import { useSession } from "../../core/app";
@@ -16,7 +16,7 @@ import { readDetails } from "./detailsInput";
 import css from "./Inbox.module.css";
 import { closedText, STATUS_TEXTS, isRounded, partyText, prettyDetails } from "./texts";
 
-/** What is being written: a reason, a question, or other details. */
+/** The open input: a reason, a question, or edited details. */
 type Form = "deny" | "more_info" | "edit" | null;
 
 export function DecisionForm({ approval }: { approval: Approval }) {
@@ -88,7 +88,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   );
 }
 
-/** What is decided about has changed since it was read: nobody approves what was put in its place a moment before. */
+/** The details have changed since they were read; approving needs a confirmation that they were read again. */
 function Changed({ onRead }: { onRead: () => void }) {
   return (
     <>
@@ -102,7 +102,7 @@ function Changed({ onRead }: { onRead: () => void }) {
   );
 }
 
-/** When the buttons of the group change under the focus, it stays with the group. */
+/** When the buttons of the group change, the focus stays in the group. */
 function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
   const group = useRef<HTMLDivElement>(null);
   const before = useRef(what);
@@ -114,7 +114,7 @@ function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
   return group;
 }
 
-/** An answer of this page that the server does not have, or did not take. */
+/** A decision of this page that the server has not received or not accepted. */
 function PendingNotice({ held, closed }: { held: PendingDecision; closed: string | null }) {
   const { decisions } = useSession();
   const { approval, answer, until, phase, problem } = held;
@@ -213,7 +213,7 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
   );
 }
 
-/** Browsers bring only the line into view that is written in. */
+/** Browsers scroll only the caret's line into view. */
 function reveal(event: FocusEvent<HTMLElement>): void {
   event.currentTarget.scrollIntoView({ block: "nearest" });
 }

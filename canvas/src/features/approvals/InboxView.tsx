@@ -1,4 +1,4 @@
-/** The inbox: what agents ask leave for on one side, the one that is open on the other. */
+/** The inbox: the list of approvals, and the open one. */
 
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useSession } from "../../core/app";
@@ -27,7 +27,7 @@ import { closedText, detailLines, fitsRow, pendingText, holderText, riskText, st
 
 type InboxPlace = Extract<Place, { view: "inbox" }>;
 
-/** More of them at once nobody reads. */
+/** Page size; a longer list is not readable at once. */
 const PAGE_SIZE = 100;
 
 export function InboxView({ place }: { place: InboxPlace }) {
@@ -39,7 +39,7 @@ export function InboxView({ place }: { place: InboxPlace }) {
     last.current = open?.id ?? null;
     if (open !== null || left === null || document.activeElement !== document.body) return;
     const row = [...document.querySelectorAll<HTMLElement>("[data-approval]")].find((each) => each.dataset["approval"] === left);
-    row?.querySelector("a")?.focus(); // as a dialog gives the focus back to its opener
+    row?.querySelector("a")?.focus(); // as a dialog returns the focus to its opener
   }, [open]);
   return (
     <div className={css.inbox}>
@@ -62,7 +62,7 @@ interface ListTexts {
   label: string;
   none: string;
   empty: string;
-  /** It reaches back to what this page was not told. */
+  /** It includes closed ones, which are read from the server. */
   past?: boolean;
 }
 
@@ -73,7 +73,7 @@ const LISTS: readonly ListTexts[] = [
   { name: "all", label: "All", none: "Nobody has asked for leave yet", empty: "What agents ask leave for appears here, also when it is decided.", past: true },
 ];
 
-/** The words of who may only look: nothing waits for them. */
+/** Texts for viewers, who decide nothing. */
 const VIEWER_TEXTS: Partial<ListTexts> = { label: "Waiting for a person", none: "Nothing waits for a person" };
 
 function listTextsFor(canSend: boolean): readonly ListTexts[] {
@@ -145,7 +145,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
           onClear={clear}
           onAnswered={() => {
             clear();
-            heading.current?.focus(); // what had the focus is gone
+            heading.current?.focus(); // the focused element is gone
           }}
         />
       )}
@@ -153,7 +153,8 @@ function List({ name, current }: { name: ListName; current: string | null }) {
   );
 }
 
-/** What has ended, as far back as it was read: its newest are read when somebody looks, and after each cut. */
+/** Closed approvals as far back as they were read. The newest page is read when the list is opened, and after each
+ * reconnect. */
 function usePast(wanted: boolean): PastApprovals {
   const { decisions, connection } = useSession();
   const { mode } = useStored(connection.view);
@@ -171,7 +172,7 @@ interface PagerProps {
   onFrom: (from: number) => void;
 }
 
-/** Goes through a long list, and back to what this page has not read yet. */
+/** Page through a long list, and read older entries from the server. */
 function Pager({ texts, past, start, count, onFrom }: PagerProps) {
   const { decisions } = useSession();
   const end = Math.min(count, start + PAGE_SIZE);
@@ -207,10 +208,10 @@ function Pager({ texts, past, start, count, onFrom }: PagerProps) {
   );
 }
 
-/** So many are listed; all of them are in their rows. */
+/** At most this many are listed; all of them are shown in their rows. */
 const LISTED = 5;
 
-/** Answers that the server did not get or did not take, wherever their requests are meanwhile. */
+/** Decisions that the server did not receive or accept, whichever list their approvals are in. */
 function Unsettled({ list }: { list: ListName }) {
   const { decisions } = useSession();
   const held = useStored(decisions.pending);
@@ -242,7 +243,7 @@ function Unsettled({ list }: { list: ListName }) {
   );
 }
 
-/** Says that the list could not be read: what is shown then is what was known before. */
+/** Shown when the list could not be read: the list is then the last known one. */
 function ReadProblem({ empty }: { empty: boolean }) {
   const { decisions } = useSession();
   const { readAt, problem } = useStored(decisions.status);
@@ -260,7 +261,7 @@ function ReadProblem({ empty }: { empty: boolean }) {
   );
 }
 
-/** Never said of a list that could not be read. */
+/** Not shown for a list that could not be read. */
 function Empty({ texts, past }: { texts: ListTexts; past: PastApprovals }) {
   const { decisions } = useSession();
   const { readAt, problem } = useStored(decisions.status);
@@ -284,9 +285,9 @@ interface RowProps {
   approval: Approval;
   list: ListName;
   current: boolean;
-  /** An answer of this page to it. */
+  /** A decision of this page on it. */
   held: PendingDecision | undefined;
-  /** Null: it cannot be answered from the list. */
+  /** Null: it cannot be decided from the list. */
   ticked: boolean | null;
   onTick: (ids: readonly string[], on: boolean) => void;
 }

@@ -1,15 +1,15 @@
-/** Details that a person has changed before approving: whether they can be, and what is wrong at which line. Pure. */
+/** Validate edited approval details: what is wrong, and at which line. Pure. */
 
 import type { Finding } from "../instructions/model";
 import { members, type Members } from "../../core/state/json";
 
 interface Edited {
-  /** Null as long as something is wrong. */
+  /** Null while there is an error. */
   details: Members | null;
   marks: readonly Finding[];
 }
 
-/** What was proposed is the measure: what it has keeps its kind; what is new or left out is told. */
+/** Compared with the proposed details: known members keep their type; added and removed ones are reported. */
 export function readDetails(words: string, proposed: Members): Edited {
   let value: unknown;
   try {
@@ -51,13 +51,13 @@ function kindOf(value: unknown): string {
   return { string: "a text", number: "a number", boolean: "true or false" }[typeof value as string] ?? "an object";
 }
 
-/** Where a member begins; of several with its name the first. */
+/** Line on which a member begins; the first one of several with the same name. */
 function lineOf(words: string, name: string): number | null {
   const at = words.indexOf(JSON.stringify(name));
   return at === -1 ? null : words.slice(0, at).split("\n").length;
 }
 
-/** Where the browser says that it stopped reading; it says so in one of two ways, or not at all. */
+/** Line of a JSON syntax error: browsers report it in one of two ways, or not at all. */
 function lineOfFault(words: string, error: unknown): number {
   const said = error instanceof Error ? error.message : "";
   const line = /line (\d+)/.exec(said)?.[1];

@@ -1,4 +1,4 @@
-/** Approvals in words for people. Pure. */
+/** Texts about approvals. Pure. */
 
 import type { PendingDecision } from "../../core/session/undoableDecisions";
 import { isPending, waitsForPerson, type Approval, type PathStep, type Party, type Verdict } from "../../core/state/approvals";
@@ -8,7 +8,7 @@ import { sentence } from "../../core/text/strings";
 
 export type ApprovalState = "waiting" | "held" | "asked" | "approved" | "denied" | "expired" | "withdrawn";
 
-/** How it stands, as one glyph; who has it is told beside it. */
+/** The state as one glyph; the holder is shown beside it. */
 export function stateOf(approval: Approval): ApprovalState {
   if (!isPending(approval)) return approval.status as ApprovalState;
   if (approval.status === "info_requested") return "asked";
@@ -50,7 +50,7 @@ export function partyText({ kind, name }: Party): string {
 
 export const STATUS_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
 
-/** Who has to act now. */
+/** Who has to decide now. */
 export function holderText(approval: Approval): string {
   const { holder, forPerson, status } = approval;
   if (!isPending(approval)) return "nobody: it has ended";
@@ -59,7 +59,7 @@ export function holderText(approval: Approval): string {
   return forPerson ? `${partyText(holder)}, and at the same time a person` : partyText(holder);
 }
 
-/** What somebody did. */
+/** Texts for the steps of the escalation path. */
 const STEPS: Readonly<Record<string, string>> = {
   requested: "asked for it",
   asked: "was asked",
@@ -87,7 +87,7 @@ export function stepText({ what, by, holder }: PathStep): Step {
   return { who: partyText(by), did: STEPS[what] ?? what };
 }
 
-/** What becomes of it, one sentence for each way. */
+/** One sentence for each outcome. */
 export function outcomeTexts(approval: Approval): { when: string; then: string }[] {
   const { requesterName: name, holder, status } = approval;
   const way = status === "info_requested" ? `${name} has to answer first; it may still be decided` : levelText(approval, holder);
@@ -103,7 +103,7 @@ function levelText({ forPerson, levelDeadline }: Approval, holder: Party): strin
   return forPerson ? `${partyText(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyText(holder)}`;
 }
 
-/** Details as people read them: a line for each member, in their order; the first `most` of them. */
+/** Details as lines of text, one for each member, in order; at most `most` lines. */
 export function detailLines(details: Members, most = Number.POSITIVE_INFINITY): string[] {
   return Object.entries(details).slice(0, most).map(([name, value]) => showInvisible(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
 }
@@ -112,13 +112,13 @@ export function prettyDetails(details: Members): string {
   return showInvisible(JSON.stringify(details, null, 2));
 }
 
-/** Whether it holds a number that a browser does not read to its last digit: what is shown is not what is asked then. */
+/** Whether it contains a number beyond the precision of JavaScript: the shown value would differ from the requested one. */
 export function isRounded(value: unknown): boolean {
   if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
   return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
 }
 
-/** What fits a row: all of what is asked, with the reason, is to be read in the list. */
+/** An approval fits a row if its whole action and reason can be read there. */
 const ROW_LETTERS = 120;
 const ROW_LINES = 3;
 
@@ -127,13 +127,13 @@ export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "
   return lines.length <= ROW_LINES && !isRounded(details) && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
 }
 
-/** What speaks for a careful look, in one line; empty if nothing does. */
+/** Risk and cost in one line; empty if there are none. */
 export function riskText({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
   const words = risk.filter((each) => each !== "cost").map(showInvisible);
   return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
 }
 
-/** What this page does with an answer of its own. */
+/** The state of a decision of this page. */
 export function pendingText({ phase, answer }: Pick<PendingDecision, "phase" | "answer">): string {
   switch (phase) {
     case "held":
@@ -147,7 +147,7 @@ export function pendingText({ phase, answer }: Pick<PendingDecision, "phase" | "
   }
 }
 
-/** Why nothing can be answered any more; null as long as it can. */
+/** Why it can no longer be decided; null while it can. */
 export function closedText(approval: Approval, now: number): string | null {
   const { status, decided } = approval;
   const who = decided === null ? "somebody" : partyText(decided.by);

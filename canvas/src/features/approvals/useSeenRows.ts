@@ -1,4 +1,5 @@
-/** Which rows of a list have been on the screen. Only those may be chosen together: nobody answers what nobody saw. */
+/** Rows of a list that have been on the screen. Only those can be selected: a person must not decide on a row that they
+ * never saw. */
 
 import { useEffect, useState, type RefObject } from "react";
 import type { Approval } from "../../core/state/approvals";

@@ -15,16 +15,16 @@ import { countText, plural } from "../../core/text/strings";
 import css from "./AttentionBar.module.css";
 import { keyOf, type Attention } from "./useAttention";
 
-/** More than these do not fit one line; they are in the list behind "more". */
+/** More do not fit on one line; they are in the list behind "more". */
 const SHOWN = 3;
-/** The list shows so many; in a large organisation all of them would be too many to read and to draw. */
+/** At most this many are listed; a large organisation could have too many to read and to render. */
 const LISTED = 100;
 
 export function AttentionBar({ attention }: { attention: Attention }) {
   return attention.all.length === 0 ? <AllClear /> : <Concerns attention={attention} />;
 }
 
-/** Gone when nothing needs anybody, and with it that its list was open: what comes later takes nobody's focus. */
+/** Unmounted when nothing needs attention, which also closes its list, so that a later entry does not take the focus. */
 function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
   const { singleKeys } = useSettings();
   const [open, setOpen] = useState(false);
@@ -63,7 +63,7 @@ function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
   );
 }
 
-/** Never calls well what could not be read. */
+/** Unread problem lists are never shown as all clear. */
 function AllClear() {
   const { problemLists } = useSession();
   const list = useStored(problemLists.status);

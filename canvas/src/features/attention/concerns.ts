@@ -1,4 +1,4 @@
-/** What needs a person: failed, degraded and silent agents, what is stuck, and what was not read. Oldest first. */
+/** What needs a person: failed, degraded and silent agents, problems, and unread messages. Oldest first. */
 
 import { approvalLists } from "../../core/state/approvals";
 import { isSilent, statusOf } from "../../core/state/agentStatus";
@@ -7,15 +7,15 @@ import { NO_PROBLEMS, type MessageChain, type DeadLetter, type Problems, type Un
 import { NO_DELEGATION_PROBLEMS, type DelegationProblems } from "../../core/state/delegationLists";
 
 export interface Concern {
-  /** Of a stopped chain: the message that began it. */
+  /** For a frozen chain: the id of its first message. */
   workspaceId: string;
   name: string;
   kind: "approval" | "failed" | "degraded" | "silent" | "unanswered" | "untaken" | "undelivered" | "work" | "stopped" | "unread";
-  /** Since when it needs somebody. */
+  /** Since when it needs attention. */
   since: string;
-  /** How many messages, or how much work, it is about. */
+  /** How many messages or delegations it covers. */
   unread: number;
-  /** Of what an agent asks leave for: which. */
+  /** For an approval: its id. */
   approvalId?: string;
 }
 
@@ -41,7 +41,7 @@ export function concerns(
   return found.sort(byAge);
 }
 
-/** One for each thing that a person is to decide. */
+/** One for each approval that a person has to decide. */
 function approvalConcerns(approvals: State["approvals"]): Concern[] {
   return approvalLists(approvals).waiting.map(({ id, workspaceId, requesterName, createdAt, path }) => {
     const since = path.findLast(({ what }) => what === "asked" || what === "answered")?.at ?? createdAt;
@@ -49,22 +49,22 @@ function approvalConcerns(approvals: State["approvals"]): Concern[] {
   });
 }
 
-/** One for each agent that owes answers. */
+/** One for each agent with unanswered messages. */
 function unansweredConcerns(messages: readonly UnansweredMessage[]): Concern[] {
   return onePerAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
 }
 
-/** One for each agent whose mail waits, whether it was ever heard or not. */
+/** One for each agent with unclaimed messages, connected before or not. */
 function unclaimedConcerns(nodes: readonly UnclaimedMessages[]): Concern[] {
   return nodes.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
 }
 
-/** One for each agent that did not get its mail. */
+/** One for each agent with dead letters. */
 function deadLetterConcerns(letters: readonly DeadLetter[]): Concern[] {
   return onePerAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
 }
 
-/** One for each agent whose work failed, does not go on, or was stopped. */
+/** One for each agent with failed, stuck or rejected delegations. */
 function delegationConcerns(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: DelegationProblems): Concern[] {
   const delegations = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
   const about = [...delegations, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];

@@ -1,4 +1,4 @@
-/** What needs a person, and the way from one to the next. */
+/** What needs a person, and navigation from one to the next. */
 
 import { useMemo, useRef } from "react";
 import { useApp, useThrottledData, useSession } from "../../core/app";
@@ -10,7 +10,7 @@ import { allClearText } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
 import { useDelegationProblems } from "../delegations/useDelegationProblems";
 
-/** Who may only look decides nothing. */
+/** Viewers decide nothing. */
 const NO_APPROVALS: Approvals = new Map();
 
 const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "untaken", "undelivered", "work", "stopped"]);

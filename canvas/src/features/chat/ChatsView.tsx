@@ -1,4 +1,4 @@
-/** All conversations, the newest first, and the one that is open. */
+/** All conversations, newest first, and the open one. */
 
 import { useMemo, useRef } from "react";
 import { useApp, useData } from "../../core/app";
@@ -42,7 +42,7 @@ export function ChatsView({ place }: { place: ChatsPlace }) {
   );
 }
 
-/** A row of the list, in the page's own unit; the style sheet has the same. */
+/** Row height in rem; the style sheet has the same value. */
 const ROW = 3.75;
 
 function ChatList({ current }: { current: string | null }) {

@@ -1,5 +1,4 @@
-/** The files that were chosen for a message, before it is sent: what they are called, how large they are, and what keeps
- * one from being sent. */
+/** Files chosen for a message before it is sent: name, size, and why one cannot be sent. */
 
 import { FileName } from "../../ui/FileName";
 import { IconButton } from "../../ui/Button";

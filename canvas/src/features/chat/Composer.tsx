@@ -1,4 +1,4 @@
-/** Where a person writes and attaches files. What was begun is kept per conversation until it is sent. */
+/** Message input with attachments. The draft is kept per conversation until it is sent. */
 
 import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import { useData, useSession, useSettings } from "../../core/app";
@@ -15,7 +15,7 @@ import { filesOf } from "./useFileDrop";
 
 const NONE: readonly ChosenFile[] = [];
 
-/** From this part of the limit on, the page shows how much is left. */
+/** From this share of the limit on, the remaining length is shown. */
 const SHOW_LIMIT_FROM = 0.8;
 
 interface Props {
@@ -75,7 +75,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
   );
   const onPaste = (event: ClipboardEvent): void => {
     const files = filesOf(event.clipboardData);
-    // What was copied out of a document comes as words and as a picture of them: then the words are meant.
+    // Text copied from a document comes with a picture of it; the text is meant.
     if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
     event.preventDefault();
     attach(files);

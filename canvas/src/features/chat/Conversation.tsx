@@ -1,4 +1,4 @@
-/** The chat with one agent: what was said, what is on its way, and where to write. */
+/** The chat with one agent: messages, messages in delivery, and the input. */
 
 import { Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useSession } from "../../core/app";
@@ -26,7 +26,7 @@ const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((fo
 
 interface Props {
   workspaceId: string;
-  /** A message to show, named by a link. */
+  /** A message to scroll to, named by a link. */
   messageId?: string | null;
   focusComposer?: boolean;
 }
@@ -144,10 +144,10 @@ function useApprovals(workspaceId: string, loaded: boolean): RetriedRead & { pla
   return { placed, ...useRetriedRead({ of: workspaceId, due: loaded, read: () => decisions.readOf(workspaceId) }) };
 }
 
-/** So many milliseconds are given to events that come together. */
+/** Events that arrive within this time are handled together. */
 const GATHER_MS = 150;
 
-/** Events tell of some things only that they happened; the rest is read, once for each, and again later when that failed. */
+/** Some events contain only ids; the rest is read once for each message, and retried when that fails. */
 function useIncompleteMessages(workspaceId: string, chat: Chat): void {
   const session = useSession();
   const lost = useStored(session.connection.view).mode === "lost";
@@ -156,7 +156,7 @@ function useIncompleteMessages(workspaceId: string, chat: Chat): void {
   const part = chat.loaded ? incompleteLine(chat)?.line : undefined;
   const what = part === undefined ? null : `${part.id} ${part.lastEventSeq}`;
   useEffect(() => {
-    // What is told anew how it stands may have to be read anew too.
+    // A reconnect may make known lines incomplete again.
     if (!chat.loaded) asked.current.clear();
     if (what === null || lost) return;
     const before = asked.current.get(what);

@@ -1,4 +1,4 @@
-/** How far a person's message has come, and whether it was answered. */
+/** The delivery state of a person's message, and whether it was answered. */
 
 import { Icon } from "../../ui/Icon";
 import { useNow } from "../../ui/useNow";

@@ -1,5 +1,4 @@
-/** What an agent said in answer to a message and did not send. A person sends it as the agent's answer, as it is or changed,
- * or sees to it that nobody does. */
+/** An answer that an agent wrote and did not send. A person sends it, edited or not, or discards it. */
 
 import { useId, useState } from "react";
 import { useSession } from "../../core/app";
@@ -13,7 +12,7 @@ interface Props {
   asked: MessageRef;
   draft: string;
   agentName: string;
-  /** Called once it was sent or discarded. */
+  /** Called after it was sent or discarded. */
   onDone?: () => void | Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** One file of a message: a picture if it is one of ours, its name, its size, and the way to save it. */
+/** One file of a message: a preview if it is an image of this server, its name, its size, and a download link. */
 
 import { useState } from "react";
 import { useSession } from "../../core/app";
@@ -14,7 +14,7 @@ import css from "./FileItem.module.css";
 
 interface Props {
   file: Attachment;
-  /** The message that it belongs to while that is on its way, and its place there. */
+  /** While the message is being sent: its client id and the position of the file. */
   clientId: string | null;
   place: number;
 }
@@ -34,7 +34,7 @@ export function FileItem({ file, clientId, place }: Props) {
   );
 }
 
-/** A file of ours is saved; one that lies elsewhere is a link that says where it leads; anything else is words. */
+/** A file of this server is a download, another address is a link that shows its host, and anything else is text. */
 function Named({ file, path }: { file: Attachment; path: string | null }) {
   if (path !== null) {
     return (
@@ -55,7 +55,7 @@ function Named({ file, path }: { file: Attachment; path: string | null }) {
   );
 }
 
-/** What the server shows only if it really is a picture. Its room is kept, so that nothing moves when it comes. */
+/** The server sends it only if it really is an image. Its space is reserved, so that nothing moves when it loads. */
 function Picture({ path, name }: { path: string; name: string }) {
   const [failed, setFailed] = useState(false);
   if (failed) return null;
@@ -71,7 +71,7 @@ function Picture({ path, name }: { path: string; name: string }) {
   );
 }
 
-/** How far it is on its way to the server. */
+/** Upload progress. */
 function Progress({ clientId, place, file }: { clientId: string; place: number; file: Attachment }) {
   const { progress } = useSession().uploads;
   const sent = useSelected(progress, (all) => all.get(clientId)?.get(place));

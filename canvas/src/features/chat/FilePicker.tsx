@@ -1,4 +1,4 @@
-/** The browser's own dialog for choosing files; the button that opens it stands elsewhere. */
+/** The browser's file dialog; the button that opens it is elsewhere. */
 
 import { memo, type RefObject } from "react";
 
@@ -7,7 +7,7 @@ interface Props {
   onPick: (files: readonly File[]) => void;
 }
 
-/** Remembered: each time it is rendered, React writes the attributes of an input of type file anew. */
+/** Memoized: on each render React sets the attributes of a file input again. */
 export const FilePicker = memo(function FilePicker({ field, onPick }: Props) {
   return (
     <input
@@ -17,7 +17,7 @@ export const FilePicker = memo(function FilePicker({ field, onPick }: Props) {
       hidden
       onChange={(event) => {
         onPick([...(event.target.files ?? [])]);
-        event.target.value = ""; // so that the same file can be chosen again
+        event.target.value = ""; // otherwise the same file could not be chosen again
       }}
     />
   );

@@ -1,4 +1,4 @@
-/** One message. Made from history and made from a live event it is the same. */
+/** One message, rendered the same from history and from a live event. */
 
 import { memo, useState } from "react";
 import { useSession } from "../../core/app";
@@ -27,9 +27,9 @@ interface Props {
   ownName: string;
   tabStop: boolean;
   marked: boolean;
-  /** What it waits for while it is only stored. */
+  /** Why a stored message is not delivered yet. */
   waits: string | null;
-  /** Of a question with options: which one was chosen. */
+  /** For a question with options: the chosen one. */
   chosen: number | null;
   onRetry: () => void;
   onDiscard: () => void;
@@ -100,14 +100,14 @@ export const MessageItem = memo(
     (before.waits === after.waits || after.message.tick !== "stored"),
 );
 
-/** Lists are made anew with every change; a message that says the same is not drawn again. */
+/** Lists are rebuilt on every change; an unchanged message is not rendered again. */
 function sameMessage(one: Message, other: Message): boolean {
   const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author", "obligation", "options"] as const;
   const sameFiles = one.attachments.length === other.attachments.length;
   return sameFiles && names.every((name) => one[name] === other[name]) && one.attachments.every((file, place) => file.uri === other.attachments[place]?.uri);
 }
 
-/** Of which instructions the agent got this message, and what they cost. */
+/** The instructions sent with this message, and their cost. */
 function UsedInstructions({ obligation }: { obligation: Obligation }) {
   const words = instructionsText(obligation);
   if (words === null || obligation.template === null) return <p className={css.told}>It came without instructions.</p>;
@@ -118,7 +118,7 @@ function UsedInstructions({ obligation }: { obligation: Obligation }) {
   );
 }
 
-/** While its files are being sent, a message can still be held back. */
+/** While its files are being uploaded, a message can be cancelled. */
 function CancelSending({ clientId }: { clientId: string }) {
   const { uploads } = useSession();
   const sending = useSelected(uploads.progress, (all) => all.has(clientId));

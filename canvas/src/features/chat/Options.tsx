@@ -1,4 +1,4 @@
-/** The options of an agent's question, as buttons. Once one was chosen, all of them rest, and it is seen which. */
+/** The options of an agent's question as buttons. After a choice all of them are disabled and the chosen one is marked. */
 
 import { useSession } from "../../core/app";
 import { Icon } from "../../ui/Icon";
@@ -8,7 +8,7 @@ interface Props {
   workspaceId: string;
   questionId: string;
   options: readonly string[];
-  /** The number of the one that was chosen. */
+  /** Index of the chosen option. */
   chosen: number | null;
 }
 

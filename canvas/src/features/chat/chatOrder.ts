@@ -1,4 +1,4 @@
-/** The list of conversations: those with messages first, the newest on top, then the others by name. */
+/** The order of conversations: those with messages first, newest on top, then the others by name. */
 
 import type { Chat, Workspace } from "../../core/state/model";
 

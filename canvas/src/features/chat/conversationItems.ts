@@ -1,4 +1,4 @@
-/** What a conversation shows, as one list: days, messages, messages on their way, and where the new ones begin. */
+/** The items of a conversation as one list: days, messages, unsent messages, and the "new" mark. */
 
 import { dayHeading, dayKey } from "../../core/text/time";
 import type { Approval, PlacedApproval } from "../../core/state/approvals";
@@ -11,7 +11,7 @@ export type Tick = Delivery | "sending" | "not_sent";
 
 export interface Message {
   kind: "message";
-  /** The same before and after the server has it, so that it stays the same element. */
+  /** The same before and after the server has the message, so that its element stays. */
   key: string;
   /** Null while only this page has it. */
   id: string | null;
@@ -23,22 +23,22 @@ export interface Message {
   seq: number | null;
   attachments: Line["attachments"];
   tick: Tick | null;
-  /** Why it was not sent, or cannot be delivered. */
+  /** Why it was not sent or cannot be delivered. */
   reason: string | null;
   obligation: Obligation | null;
   options: readonly string[];
-  /** Goes on from the one above: same author, shortly after. */
+  /** Follows a message of the same author within a short time. */
   joined: boolean;
 }
 
-/** Work that the agent gave to another one: from its first event to the answer the same element. */
+/** A delegation by the agent: one element from its first event to the answer. */
 export interface DelegationEntry {
   kind: "delegation";
   key: string;
   delegation: Delegation;
 }
 
-/** Leave that was asked for: from the question to what came of it the same element. */
+/** An approval: one element from the request to the decision. */
 export interface ApprovalEntry {
   kind: "approval";
   key: string;
@@ -49,16 +49,16 @@ export interface ApprovalEntry {
 
 export type Item = Message | DelegationEntry | ApprovalEntry | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
 
-/** Messages of one author within this time stand together. */
+/** Messages of one author within this time are grouped. */
 const JOIN_MS = 5 * 60_000;
 
 export interface Shown {
   lines: readonly Line[];
   unsent: readonly UnsentMessage[];
   delegations: ReadonlyMap<string, Delegation>;
-  /** In order of time, and none outside of the lines that are shown. */
+  /** In order of time, within the shown lines. */
   approvals?: readonly PlacedApproval[];
-  /** The "new" mark goes above the first of the agent's messages behind this seq. */
+  /** The "new" mark precedes the first of the agent's messages after this seq. */
   newAfter: number | null;
   now: number;
   zone?: string;
@@ -79,7 +79,7 @@ export function conversationItems({ lines, unsent, delegations, approvals = [], 
     const isNew = !marked && one.kind === "message" && one.author === "agent" && (one.seq ?? 0) > (newAfter ?? 0);
     if (isNew) items.push({ kind: "new", key: "new" });
     marked ||= isNew;
-    // Who spoke before work was given is named again after it.
+    // After a delegation the author is named again.
     before = one.kind !== "message" ? null : { ...one, joined: !newDay && !isNew && joins(before, one) };
     items.push(before ?? one);
   }
@@ -90,7 +90,7 @@ function timeOf(one: Message | DelegationEntry | ApprovalEntry): string {
   return one.kind === "delegation" ? one.delegation.createdAt : one.at;
 }
 
-/** Both in one order: lines keep theirs, and an approval stands before the first line that is younger. */
+/** Merge both: lines keep their order, and an approval precedes the first line that is newer. */
 function withApprovals(lines: readonly (Message | DelegationEntry)[], approvals: readonly PlacedApproval[]): (Message | DelegationEntry | ApprovalEntry)[] {
   const items: (Message | DelegationEntry | ApprovalEntry)[] = [];
   let next = 0;
@@ -113,7 +113,7 @@ function joins(before: Message | null, message: Message): boolean {
   return Date.parse(message.at) - Date.parse(before.at) < JOIN_MS;
 }
 
-/** None for a delegation that is no longer kept. */
+/** Null for a delegation that is no longer kept. */
 function itemOf(line: Line, delegations: ReadonlyMap<string, Delegation>): (Message | DelegationEntry)[] {
   if (isMessageLine(line)) return [ofLine(line)];
   const delegation = delegations.get(line.delegationId ?? "");
@@ -168,7 +168,7 @@ function waiting(lines: readonly Line[], unsent: readonly UnsentMessage[]): Mess
     }));
 }
 
-/** Which option of which question was chosen; where several were, the first one counts. */
+/** The chosen option of each question; the first one counts. */
 export function choicesOf(lines: readonly Line[], unsent: readonly UnsentMessage[]): ReadonlyMap<string, number> {
   const choices = [...lines, ...unsent].map(({ choice }) => choice).filter((choice): choice is Choice => choice !== null);
   return new Map(choices.reverse().map(({ of, option }) => [of, option]));

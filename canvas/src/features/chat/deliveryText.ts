@@ -1,4 +1,4 @@
-/** What is said below a person's message: how far it has come, and whether it was answered. Pure. */
+/** Text below a person's message: its delivery and whether it was answered. Pure. */
 
 import type { IconName } from "../../ui/Icon";
 import { duration } from "../../core/text/time";
@@ -8,7 +8,7 @@ import type { Tick } from "./conversationItems";
 export interface DeliveryText {
   icon: IconName;
   words: string;
-  /** Somebody should look at it. */
+  /** It needs attention. */
   bad: boolean;
 }
 
@@ -49,14 +49,14 @@ function dueText(dueAt: string | null, now: number): string {
   return `, answer due in ${duration(new Date(now).toISOString(), due)}`;
 }
 
-/** What a message was told with, in words; null if that is not known. */
+/** The instructions sent with a message; null if unknown. */
 export function instructionsText({ template, form, tokens }: Obligation): string | null {
   if (template === null) return null;
   const many = tokens === null ? "" : `, ${tokens.toLocaleString("en-GB")} tokens`;
   return `${template}${form === null ? "" : `, ${form} form`}${many}`;
 }
 
-/** The id of a template, from "id@version". */
+/** Template id of "id@version". */
 export function templateIdOf(template: string): string {
   const at = template.lastIndexOf("@");
   return at === -1 ? template : template.slice(0, at);

@@ -1,5 +1,5 @@
-/** Files that are dragged over a part of the page, and dropped there. Dropped beside it they do nothing: a browser would
- * leave the page for them. */
+/** Files dragged over a part of the page and dropped there. A drop beside it is ignored: the browser would navigate to the
+ * file. */
 
 import { useEffect, useRef, useState, type DragEvent } from "react";
 
@@ -11,7 +11,7 @@ interface Drop {
 
 export function useFileDrop(onFiles: ((files: readonly File[]) => void) | null): Drop {
   const [over, setOver] = useState(false);
-  // A child that is entered is told before its parent is left: only the count says when all of it was left.
+  // Entering a child is reported before leaving its parent; only the count shows that everything was left.
   const depth = useRef(0);
   useEffect(stayOnPage, []);
   const move = (by: number): void => {
@@ -37,7 +37,7 @@ export function useFileDrop(onFiles: ((files: readonly File[]) => void) | null):
   };
 }
 
-/** The files without the folders: what is in those the browser does not hand over. */
+/** The files without folders, whose contents the browser does not provide. */
 export function filesOf(transfer: DataTransfer): File[] {
   const items = [...transfer.items].filter((item) => item.kind === "file" && item.webkitGetAsEntry()?.isDirectory !== true);
   return items.map((item) => item.getAsFile()).filter((file) => file !== null);

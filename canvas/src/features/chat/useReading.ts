@@ -1,4 +1,4 @@
-/** Reading: while a chat is open, in view and at its end, what arrives counts as read. */
+/** While a chat is open, visible and at its end, arriving messages count as read. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useSession } from "../../core/app";
@@ -6,7 +6,7 @@ import { announce } from "../../ui/Announcer";
 import { isOpen, type Delegation } from "../../core/state/delegations";
 import { isMessageLine, type Chat, type Line } from "../../core/state/model";
 
-/** Answers behind which seq the "new" mark goes: what was unread when the chat was opened. */
+/** Returns the seq of the "new" mark: what was unread when the chat was opened. */
 export function useReadMarks(workspaceId: string, chat: Chat, following: boolean): number | null {
   const session = useSession();
   const [newAfter, setNewAfter] = useState(() => (chat.unread > 0 ? chat.readSeq : null));
@@ -22,14 +22,14 @@ export function useReadMarks(workspaceId: string, chat: Chat, following: boolean
   }, [seen, unread, readSeq]);
   const attentive = seen && following && chat.loaded;
   useLayoutEffect(() => (attentive ? session.attend(workspaceId) : undefined), [session, workspaceId, attentive]);
-  // Before the paint, so that a badge does not flash for a message that is in view.
+  // Before the paint, so that no badge appears for a visible message.
   useLayoutEffect(() => {
     if (attentive) session.markRead(workspaceId);
   }, [session, workspaceId, attentive, chat]);
   return newAfter;
 }
 
-/** Says of the work in the open chat that it was given, and how it ended. */
+/** Announce new delegations of the open chat and how they ended. */
 export function useAnnouncedDelegations(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
   const told = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
   useEffect(() => {
@@ -39,7 +39,7 @@ export function useAnnouncedDelegations(name: string, lines: readonly Line[], de
     const all = new Map(works.map((each) => [each.id, isOpen(each) ? "open" : each.status]));
     told.current = { all, last: Math.max(before?.last ?? 0, ...works.map(({ seq }) => seq)) };
     if (before === null) return;
-    // What comes in with an older page is no news.
+    // Delegations of an older page are not new.
     const isNews = ({ id, seq }: Delegation): boolean => (before.all.has(id) ? before.all.get(id) !== all.get(id) : seq > before.last);
     const news = works.findLast(isNews);
     if (news !== undefined) announce(isOpen(news) ? `${name} gave work to another agent` : `Work that ${name} gave was ${ENDS[news.status] ?? "ended"}`);
@@ -48,7 +48,7 @@ export function useAnnouncedDelegations(name: string, lines: readonly Line[], de
 
 const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelled: "cancelled", failed: "not done: it failed" };
 
-/** Says what arrives in the open chat to those who do not see it. */
+/** Announce messages that arrive in the open chat to screen readers. */
 export function useAnnouncedMessages(name: string, lines: readonly Line[], loaded: boolean): void {
   const told = useRef<number | null>(null);
   const last = lines.findLast(isMessageLine);

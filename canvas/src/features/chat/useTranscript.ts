@@ -1,5 +1,5 @@
-/** Where the reader is in a chat. At the end, it follows what arrives; anywhere else, what is looked at stays where it is
- * to the pixel, whether lines come below, above, or grow. */
+/** Scroll position of a chat. At the end it follows new lines; anywhere else the visible line keeps its position to the
+ * pixel, whether lines are added below, above, or grow. */
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import { useSession } from "../../core/app";
@@ -7,10 +7,10 @@ import { errorText } from "../../core/api/api";
 import type { Chat, Line } from "../../core/state/model";
 import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
 
-/** Nearer to the end than this is at the end. */
+/** Closer to the end than this counts as at the end. */
 const END_PX = 24;
 const EDGE_PX = 240;
-/** So many pages are read to find a message that a link names. */
+/** At most this many pages are read to find a linked message. */
 const MAX_PAGES = 20;
 
 interface Asked {
@@ -73,14 +73,14 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     if (box === null) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     keep.note();
-    // Whatever was so when this was last drawn: of two scrolls before the next drawing the second counts.
+    // Compare with the last render: of two scrolls before the next render the second one counts.
     if (below <= END_PX && to >= all.length) return toEnd();
     stay();
     if (box.scrollTop < EDGE_PX) older();
     else if (below < EDGE_PX && to < all.length) setSpan((now) => showNewer(now, all));
   }, [keep, to, all, stay, toEnd, older]);
 
-  // What was read arrives above the first line shown: then there is something to show there.
+  // A page that was read is inserted above the first shown line: then there is more to show there.
   const grown = useRef(all.length);
   useEffect(() => {
     const more = all.length > grown.current;
@@ -110,23 +110,22 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
 interface Keep {
   (): void;
   note(): void;
-  /** Somebody is about to scroll. */
+  /** The person is about to scroll. */
   touch(): void;
 }
 
-/** What is looked at: the line on top, where it lies in the list, and how far the list was scrolled. */
+/** The top visible line, its offset in the list, and the scroll position. */
 interface Place {
   element: HTMLElement | null;
   offset: number;
   scrolled: number;
 }
 
-/** Scrolls by as much as the line on top was moved, or brings the end into view.
- *
- * A browser tells of scrolling only with its next frame. Whoever scrolls (a wheel, or a tab to what is further up) and
- * whose page is drawn again in between must not be thrown back: how far the list is scrolled now is theirs to say. A
- * browser also scrolls by itself, where a list has become shorter than it was scrolled; nobody wanted that. Where the
- * keyboard's focus holds the list back from its end, the end is followed no more, and the page says what is new. */
+/** Scroll by the distance that the top line moved, or bring the end into view. A browser reports scrolling with its next
+ * frame. If the page renders again before that, a scroll by the person (wheel, or tab to an earlier element) must not be
+ * reverted: the current scroll position is theirs. A browser also scrolls by itself when a list becomes shorter than its
+ * scroll position; that must be undone. Where the keyboard focus keeps the list away from its end, the end is no longer
+ * followed, and the page announces what is new. */
 function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean, onHeld: () => void): Keep {
   const back = useRef(onHeld);
   back.current = onHeld;
@@ -163,8 +162,8 @@ function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLE
   }, [scroller, list, following]);
 }
 
-/** How far a list may be scrolled so that what the keyboard has given the focus in it, and is seen, stays seen: who tabs
- * through it while texts are still laid out has said where they are. Who clicks has not. */
+/** How far a list may be scrolled so that the focused, visible element stays visible: a person who tabs through a list while
+ * texts are still laid out has chosen a position; a click has not. */
 function mostWithFocus(box: HTMLElement, list: HTMLElement | null): number {
   const focused = document.activeElement;
   if (focused === null || list?.contains(focused) !== true || !focused.matches(":focus-visible")) return box.scrollHeight;
@@ -179,7 +178,7 @@ function firstInView(list: HTMLElement, top: number): HTMLElement | null {
   return null;
 }
 
-/** Texts are laid out late (their formatting is loaded when first needed), and windows change their size. */
+/** Texts are laid out late (their formatting is loaded lazily), and windows change their size. */
 function useGrowth(list: RefObject<HTMLElement | null>, keep: () => void, present: boolean): void {
   const latest = useRef(keep);
   latest.current = keep;
@@ -192,7 +191,7 @@ function useGrowth(list: RefObject<HTMLElement | null>, keep: () => void, presen
   }, [list, present]);
 }
 
-/** By what people scroll: a wheel, a finger, the bar, keys, and the focus that they take elsewhere. */
+/** Events by which people scroll: wheel, touch, scroll bar, keys, and focus moves. */
 const SCROLLS = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
 
 function useTouch(scroller: RefObject<HTMLElement | null>, keep: Keep): void {
@@ -226,7 +225,7 @@ interface Linked extends Omit<Asked, "unsent"> {
   onMissing: () => void;
 }
 
-/** Looks for the message that a link names, page by page, and shows it. */
+/** Find the message that a link names, page by page, and scroll to it. */
 function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: Linked): void {
   const session = useSession();
   const done = useRef<string | null>(null);
@@ -256,7 +255,7 @@ function focusMessage(list: HTMLElement | null, messageId: string): void {
   found?.focus({ preventScroll: true });
 }
 
-/** Arrow keys walk from message to message. */
+/** Arrow keys move from message to message. */
 function moveFocus(event: KeyboardEvent): void {
   const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
   const here = event.target instanceof HTMLElement && event.target.hasAttribute("data-message") ? event.target : null;

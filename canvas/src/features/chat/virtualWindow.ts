@@ -1,15 +1,15 @@
-/** Which of a long chat's lines are in the document: a span that follows the newest, or stays where the reader is. */
+/** Which lines of a long chat are rendered: a window that follows the newest line, or stays at the reading position. */
 
 import type { Line } from "../../core/state/model";
 import { keyOf } from "./conversationItems";
 
-/** With the day headings between them, the document stays below 300 items. */
+/** With the day headings, the document stays below 300 items. */
 const MAX_LINES = 140;
 const FIRST_LINES = 60;
 const STEP = 40;
 
 export interface LineWindow {
-  /** The key of the last line shown; null: follow the newest. */
+  /** Key of the last rendered line; null: follow the newest. */
   end: string | null;
   size: number;
 }
@@ -27,13 +27,13 @@ export function rangeOf(span: LineWindow, lines: readonly Line[]): LineRange {
   return { from: Math.max(0, to - span.size), to };
 }
 
-/** Stays where it is, whatever is added below. */
+/** The same window, whatever is added below. */
 export function pinned(span: LineWindow, lines: readonly Line[]): LineWindow {
   const last = lines.at(-1);
   return span.end !== null || last === undefined ? span : { ...span, end: keyOf(last) };
 }
 
-/** Shows older lines, and lets go of the newest shown if there are too many. */
+/** Show older lines, and drop the newest rendered ones if there are too many. */
 export function showOlder(span: LineWindow, lines: readonly Line[]): LineWindow {
   const { from, to } = rangeOf(span, lines);
   if (from === 0) return span;
@@ -43,7 +43,7 @@ export function showOlder(span: LineWindow, lines: readonly Line[]): LineWindow 
   return { end: last ? keyOf(last) : null, size: end - start };
 }
 
-/** Shows newer lines, and lets go of the oldest shown. */
+/** Show newer lines, and drop the oldest rendered ones. */
 export function showNewer(span: LineWindow, lines: readonly Line[]): LineWindow {
   const { from, to } = rangeOf(span, lines);
   if (to >= lines.length) return span;
@@ -52,7 +52,7 @@ export function showNewer(span: LineWindow, lines: readonly Line[]): LineWindow 
   return { end: last ? keyOf(last) : null, size: Math.min(MAX_LINES, end - from) };
 }
 
-/** Puts one line in the middle of what is shown. */
+/** A window with one line in its middle. */
 export function centredOn(at: number, lines: readonly Line[]): LineWindow {
   const end = Math.min(lines.length, at + Math.floor(FIRST_LINES / 2) + 1);
   const last = lines[end - 1];

@@ -1,4 +1,4 @@
-/** Makes a seat, shows once how to take it, and watches the agent arrive. */
+/** Create a workspace, show its token once, and watch its agent connect. */
 
 import { useEffect } from "react";
 import { useSession } from "../../core/app";
@@ -11,7 +11,7 @@ import { useHosts } from "./useHosts";
 export function ConnectView() {
   const session = useSession();
   const made = useStored(session.createdWorkspace);
-  // Whoever comes back finds a token that they had not put away, and else a new form.
+  // A token that was not hidden is shown again on return; otherwise an empty form.
   useEffect(() => () => session.createdWorkspace.update((last) => (last?.token === "" ? null : last)), [session]);
   const hosts = useHosts();
   return (

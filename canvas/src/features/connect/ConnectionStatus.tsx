@@ -1,4 +1,4 @@
-/** The seat that was made: its token, what to do with it, and how far its agent has come. */
+/** The created workspace: its token, the setup steps, and the connection progress of its agent. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useSession } from "../../core/app";
@@ -33,7 +33,7 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
     onHide();
     router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" });
   };
-  // Both put away a token that is shown nowhere else.
+  // Both would lose a token that is shown nowhere else.
   const pendingApproval = (go: () => void): void => (connection.token === "" ? go() : setNext(() => go));
   return (
     <div className={css.arrival}>
@@ -130,7 +130,7 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
   );
 }
 
-/** What the outbox holds for the agent is the test message, or one that a person wrote in its chat meanwhile: as good. */
+/** A message of the person in the agent's chat serves as test message too. */
 function TestMessage({ workspaceId }: { workspaceId: string }) {
   const session = useSession();
   const entry = useStored(session.outbox.entries).findLast((each) => each.workspaceId === workspaceId);
@@ -152,7 +152,7 @@ function StepMark({ step, waiting }: { step: ConnectionStep; waiting: boolean })
   return <span className={css.mark}>{step.done ? <Icon name="check" size={14} /> : waiting ? <Icon name="clock" size={14} /> : null}</span>;
 }
 
-/** The moment at which the agent was first there; a later sign of life is its heartbeat. */
+/** When the agent was first connected; a later time is a heartbeat. */
 function useRegistered(status: string | undefined, heard: string | null): string | null {
   const [first, setFirst] = useState<string | null>(null);
   useEffect(() => {

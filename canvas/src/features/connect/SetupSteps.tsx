@@ -1,4 +1,4 @@
-/** What to do on the agent's machine, as the server says it for this seat: one command, or by hand. */
+/** The server's setup steps for a host and this workspace: one command, or by hand. */
 
 import { useEffect, useState } from "react";
 import { useSession } from "../../core/app";
@@ -65,7 +65,7 @@ function Step({ step }: { step: ConnectStep }) {
   );
 }
 
-/** What stands between two backticks is something to type. */
+/** Text between backticks is code. */
 function InlineCode({ text }: { text: string }) {
   const pieces = text.split("`");
   return pieces.map((piece, at) => (at % 2 === 1 ? <code key={at}>{piece}</code> : piece));

@@ -1,4 +1,4 @@
-/** Asks for what a seat needs. */
+/** Form for a new workspace. */
 
 import { useId, useMemo, useRef, useState, type FormEvent } from "react";
 import { useData, useSession } from "../../core/app";
@@ -9,7 +9,7 @@ import { plural } from "../../core/text/strings";
 import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
 
-/** What was asked for may have been done, and asked again makes another. */
+/** Without a response the workspace may exist; repeating the request would create another one. */
 const MAYBE_CREATED = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";
 
 export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: CreatedWorkspace) => void }) {
@@ -96,7 +96,7 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
   );
 }
 
-/** More options than these are not chosen from but searched. */
+/** With more options than this a search field is shown. */
 const MAX_OPTIONS = 200;
 
 function ParentSelect({ id, value, onChange }: { id: string; value: string; onChange: (id: string) => void }) {

@@ -1,4 +1,4 @@
-/** How far an agent has come that is being connected. */
+/** Connection progress of a new agent. */
 
 import type { Chat, Workspace } from "../../core/state/model";
 import { list, number } from "../../core/state/json";
@@ -9,7 +9,7 @@ export interface ConnectionStep {
   name: StepName;
   done: boolean;
   title: string;
-  /** What is likely wrong if it takes long. */
+  /** The likely cause if the step takes long. */
   cause: string;
 }
 
@@ -18,7 +18,7 @@ export const STALLED_MS = 30_000;
 interface Observed {
   workspace: Workspace | undefined;
   chat: Chat | undefined;
-  /** When the page first saw the agent there. */
+  /** When the page first saw the agent connected. */
   registeredAt: string | null;
 }
 
@@ -67,12 +67,12 @@ export function connectionSteps({ workspace, chat, registeredAt }: Observed): Co
   ];
 }
 
-/** Whether the test message was asked for already. */
+/** Whether the test message was sent already. */
 export function hasTestMessage(chat: Chat | undefined): boolean {
   return chat?.lines.some((line) => line.author === "user") ?? false;
 }
 
-/** How many tools an agent card tells, in words; nothing if it does not. */
+/** Number of tools in an agent card; empty if it has none. */
 function toolsText(card: unknown): string {
   const count = number(card, "tools") ?? list(card, "tools").length;
   return count > 0 ? `, ${count} tools` : "";

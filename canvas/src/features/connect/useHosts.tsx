@@ -1,4 +1,4 @@
-/** Where agents can live, as the server tells it, and which of them is chosen. */
+/** The hosts that an agent can run in, and the selected one. */
 
 import { useEffect, useId, useState } from "react";
 import { useSession } from "../../core/app";

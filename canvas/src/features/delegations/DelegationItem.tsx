@@ -1,5 +1,5 @@
-/** Work that an agent gave to another one, in its chat: on its way, and in the same element the answer. Made from history and
- * made from live events it is the same. */
+/** A delegation in the chat of the delegating agent: one element from sending to the answer, rendered the same from history
+ * and from live events. */
 
 import { memo, useState, type ReactNode } from "react";
 import { useApp, useData, useSession } from "../../core/app";
@@ -95,7 +95,7 @@ export function ProgressLine({ progress }: { progress: Progress }) {
   );
 }
 
-/** The beginning of the answer; all of it is read when it is asked for. */
+/** The beginning of the answer; the rest is read on request. */
 export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "reply" | "replyComplete"> }) {
   const session = useSession();
   const action = useAction();
@@ -125,7 +125,7 @@ export function Failure({ delegation }: { delegation: Pick<Delegation, "status" 
   );
 }
 
-/** What a person may do about it, and where more of it is. */
+/** Actions of a person on a delegation, and links to its details. */
 export function DelegationActions({ delegation, inView = false, children }: { delegation: Delegation; inView?: boolean; children?: ReactNode }) {
   const { id, sourceId, retryOf, status } = delegation;
   const session = useSession();

@@ -1,4 +1,4 @@
-/** How work stands as glyph and word; the colour only repeats what the shape says. */
+/** The state of a delegation as glyph and label; the colour only repeats the shape. */
 
 import type { DelegationState } from "../../core/state/delegations";
 import css from "./DelegationMark.module.css";

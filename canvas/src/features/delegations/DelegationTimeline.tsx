@@ -1,4 +1,5 @@
-/** The time line of a tree: one axis for all rows, waiting hatched and working filled. Zoomed by buttons, keys and wheel. */
+/** The timeline of a delegation tree: one axis for all rows, waiting hatched and working filled. Zoomed by buttons, keys and
+ * wheel. */
 
 import { useEffect, useRef, useState } from "react";
 import { IconButton } from "../../ui/Button";
@@ -11,12 +12,12 @@ import css from "./DelegationTimeline.module.css";
 
 const STEP = 1.5;
 const MAX_ZOOM = 200;
-/** So many parts has the axis where all of it is seen. */
+/** Divisions of the axis at zoom 1. */
 const PARTS = 4;
 
 interface Props {
   rows: readonly TreeRow[];
-  /** Of the first row. Of the others the times are known that every delegation has. */
+  /** Timeline of the first row. For the others only the times that every delegation has are known. */
   facts: readonly DelegationTimelineEntry[];
   now: number;
 }
@@ -100,7 +101,7 @@ function Track({ row, bars, from, to }: { row: TreeRow; bars: readonly Bar[]; fr
   );
 }
 
-/** The times along the axis; where they lie close together, with tenths, and never in days, of which one spans many. */
+/** Labels along the axis: with tenths where they are close together, and in hours rather than days. */
 function ticksOf(span: number, zoom: number): string[] {
   const parts = PARTS * Math.ceil(zoom);
   const words = span / parts < 1 ? (time: number) => `${time.toFixed(span / parts < 0.1 ? 2 : 1)} s` : inHours;
@@ -112,7 +113,7 @@ function durationText(bars: readonly Bar[]): string {
   return words.length === 0 ? "nothing yet" : words.join(", then ");
 }
 
-/** The wheel zooms where the time line has the focus, or with Ctrl; else it scrolls the page, as anywhere. */
+/** The wheel zooms while the timeline has the focus, or with Ctrl; otherwise it scrolls the page. */
 function useWheel(box: React.RefObject<HTMLElement | null>, by: (factor: number) => void): void {
   const latest = useRef(by);
   latest.current = by;

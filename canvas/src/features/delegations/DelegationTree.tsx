@@ -1,5 +1,5 @@
-/** The tree of delegations, by the pattern that screen readers know: one row has the tab stop, arrows move it and fold, Enter
- * opens. What grows below a row folds nothing that is open. */
+/** The tree of delegations as an ARIA tree: one row has the tab stop, arrows move and collapse, Enter opens. New rows
+ * collapse nothing that is open. */
 
 import { memo, useLayoutEffect, useRef, useState, type KeyboardEvent } from "react";
 import { useThrottledData, useData } from "../../core/app";
@@ -92,7 +92,7 @@ export function DelegationTree({ rows, now, onOpen, onFold }: Props) {
   );
 }
 
-/** Its own time, and with all below it. */
+/** Its own time, and the sum with its sub-tasks. */
 function elapsedText({ branch, expanded }: TreeRow, now: number): string {
   const own = ownSeconds(branch.node, now);
   const words = `waited ${seconds(own.waiting)}, worked ${seconds(own.working)}`;

@@ -1,4 +1,4 @@
-/** A delegation with all that came of it: how it stands, its tree, and its time line. What came below it opens in place. */
+/** A delegation with its state, its tree and its timeline. Sub-tasks open in place. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData } from "../../core/app";
@@ -59,7 +59,7 @@ function ReadProblem({ problem, missing, onRetry }: { problem: string; missing: 
   );
 }
 
-/** The way back up: what this is a part of, and the nodes above the one that is looked at. */
+/** Breadcrumbs: the parent, and the nodes above the selected one. */
 function Trail({ id, path, parentId, rootId }: { id: string; path: readonly Branch[]; parentId: string | null; rootId: string }) {
   const workspaces = useData((state) => state.workspaces);
   if (parentId === null && path.length < 2) return null;
@@ -104,7 +104,7 @@ interface BelowProps {
   onOpen: (id: string) => void;
 }
 
-/** The tree and the time line, of which both show the same rows. */
+/** The tree and the timeline, which show the same rows. */
 function SubTasks({ tree, facts, onOpen }: BelowProps) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(() => rowsOf(tree, folded), [tree, folded]);
@@ -138,7 +138,7 @@ function SumLine({ tree, now }: { tree: readonly Branch[]; now: number }) {
   return <p className={css.quiet}>{words.join(" · ")}</p>;
 }
 
-/** Each node is found again as it was left: scrolled to the same place. */
+/** Each node keeps its scroll position. */
 function useRememberedScroll(key: string): void {
   const places = useRef(new Map<string, number>());
   const current = useRef(key);

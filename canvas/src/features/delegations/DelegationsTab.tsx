@@ -1,4 +1,4 @@
-/** What one agent gave to others, and what it was given: the open ones first. */
+/** Delegations from and to one agent, open ones first. */
 
 import { useEffect, useState } from "react";
 import { useData, useSession } from "../../core/app";
@@ -13,7 +13,7 @@ import { delegationsByWorkspace } from "../../core/state/delegationLists";
 import { StateText } from "./DelegationItem";
 import css from "./DelegationsTab.module.css";
 
-/** More than these are in nobody's eye; the rest is in the chats. */
+/** A longer list is not readable; the rest is in the chats. */
 const MAX_ROWS = 100;
 const NONE: readonly Delegation[] = [];
 
@@ -76,7 +76,7 @@ function DelegationRow({ delegation, given }: { delegation: Delegation; given: b
   );
 }
 
-/** Once for each agent, and again after the connection came back. */
+/** Read once for each agent, and again after a reconnect. */
 function useReadDelegations(workspaceId: string): { problem: string | null; read: boolean; retry: () => void } {
   const session = useSession();
   const lost = useStored(session.connection.view).mode === "lost";

@@ -1,4 +1,4 @@
-/** One delegation in full: who asked whom for what, how it stands, the answer or why there is none, and what happened. */
+/** One delegation in full: source, target, task, state, the answer or the error, and its timeline. */
 
 import { useEffect } from "react";
 import { useData, useSession } from "../../core/app";
@@ -52,7 +52,7 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
   );
 }
 
-/** The event of the end brings the beginning of the answer; all of it is read a moment later. */
+/** The final event contains the beginning of the answer; the rest is read afterwards. */
 function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
   if (full.result === null) return <Answer delegation={delegation} />;
   return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
@@ -122,7 +122,7 @@ function Timeline({ facts, earlier }: { facts: readonly DelegationTimelineEntry[
   );
 }
 
-/** What an agent is called now, or what it was called when this was read. */
+/** The current name of an agent, or its name when this was read. */
 export function useNameOf(id: string | null, before: string | null): string {
   return useData((state) => state.workspaces.get(id ?? "")?.name) ?? before ?? "An agent";
 }

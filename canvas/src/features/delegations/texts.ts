@@ -1,4 +1,4 @@
-/** How a delegation stands, in words for people. Pure. */
+/** Texts about delegations. Pure. */
 
 import { waitReason } from "../../core/state/delivery";
 import { lastActivity, type DelegationState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
@@ -10,12 +10,12 @@ import { plural } from "../../core/text/strings";
 interface About {
   delegation: Pick<Delegation, "phase" | "lifeAt" | "error" | "attempt">;
   target: Workspace | undefined;
-  /** How many wait before it; null if it does not wait. */
+  /** Position in the queue; null if it does not wait. */
   ahead: number | null;
   now: number;
 }
 
-/** What is to be said beside the word; null if nothing is. */
+/** Text beside the state label; null if there is none. */
 export function stateDetail(state: DelegationState, { delegation, target, ahead, now }: About): string | null {
   const { phase, error, attempt } = delegation;
   if (phase === "retrying") return `it is tried once more${error === null ? "" : `: ${error}`}`;
@@ -36,18 +36,18 @@ export function stateDetail(state: DelegationState, { delegation, target, ahead,
   }
 }
 
-/** What the working agent said of how far it is, in one line; empty if it said nothing. */
+/** The last progress report in one line; empty if there is none. */
 export function progressText({ step, tools, eta, percent }: Progress): string {
   const parts = [step, tools.length > 0 ? `with ${tools.join(", ")}` : "", percent === null ? "" : `${Math.round(percent)} %`, eta];
   return parts.filter((each) => each !== "").join(" · ");
 }
 
-/** Why something failed, where the server gave no words. */
+/** Why it failed, where the server gave no text. */
 export function failedText({ error, reason }: Pick<Delegation, "error" | "reason">): string {
   return error || reason || "It failed, and nothing says why.";
 }
 
-/** What came of an attempt to cancel it. */
+/** Result of an attempt to cancel it. */
 export function cancelText(status: DelegationStatus): string {
   switch (status) {
     case "cancelled":
@@ -61,7 +61,7 @@ export function cancelText(status: DelegationStatus): string {
   }
 }
 
-/** What happened, without what only led from one state to the next in the same moment. */
+/** The timeline without intermediate states of the same moment. */
 export function shownTimeline(facts: readonly DelegationTimelineEntry[]): readonly DelegationTimelineEntry[] {
   return facts.filter((each, at) => {
     const before = facts[at - 1];

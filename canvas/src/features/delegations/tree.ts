@@ -1,5 +1,5 @@
-/** A delegation with all that came of it: the tree, what it cost in time, and the bars of its time line. Pure. Data that
- * contradict themselves (circles, parents that are missing) hide no node. */
+/** The tree of a delegation, its durations, and the bars of its timeline. Pure. Contradictory data (cycles, missing parents)
+ * hides no node. */
 
 import type { DelegationTimelineEntry, DelegationTreeNode } from "../../core/wire";
 import { RANK, type Delegation, type DelegationStatus } from "../../core/state/delegations";
@@ -23,7 +23,7 @@ export interface DelegationNode {
   takenAt: string | null;
   settledAt: string | null;
   lifeAt: string | null;
-  /** What the server counted, once it has ended. */
+  /** As measured by the server, once it has ended. */
   own: Seconds | null;
 }
 
@@ -74,7 +74,7 @@ function nodeOfLive(one: Delegation): DelegationNode {
   return { id, parentId, sourceId, targetId, targetName: null, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt, own: null };
 }
 
-/** The nodes that were read, as they stand now, and those that have come below them since. */
+/** The nodes that were read, with their current state, and their new sub-tasks. */
 export function withLive(read: readonly DelegationNode[], delegations: ReadonlyMap<string, Delegation>): DelegationNode[] {
   const nodes = new Map(read.map((node) => [node.id, grown(node, delegations.get(node.id))]));
   const below = childrenByParent(delegations);
@@ -91,7 +91,7 @@ export function withLive(read: readonly DelegationNode[], delegations: ReadonlyM
 
 function grown(node: DelegationNode, live: Delegation | undefined): DelegationNode {
   if (live === undefined || RANK[live.status] < RANK[node.status]) return node;
-  // The page may know the end of it before the live channel tells it, but not the other way round.
+  // The page may know the end before the live connection reports it, but not the other way round.
   if (node.settledAt !== null) return node;
   const { targetName, parentId, createdAt } = node;
   return { ...nodeOfLive(live), targetName, parentId, createdAt, task: live.task || node.task };
@@ -111,12 +111,12 @@ function childrenByParent(delegations: ReadonlyMap<string, Delegation>): Readonl
 export interface Branch {
   node: DelegationNode;
   children: readonly Branch[];
-  /** Why it stands at the top although it names a parent. */
+  /** Why it is at the top although it names a parent. */
   mark: "circle" | "missing" | null;
 }
 
-/** The tree of nodes, in the order in which they began. Each node is in it exactly once: what hangs in a circle or below
- * nothing stands at the top with a mark. `top`: what is meant to be the top, whose parent is elsewhere. */
+/** The tree of nodes, in the order in which they began. Each node appears exactly once; one in a cycle or with a missing
+ * parent is at the top with a mark. `top`: the requested node, whose parent is not part of the tree. */
 export function treeOf(nodes: readonly DelegationNode[], top: string | null = null): Branch[] {
   const all = new Map([...nodes].sort(byBegin).map((node) => [node.id, node]));
   const children = new Map<string, DelegationNode[]>();
@@ -133,7 +133,7 @@ export function treeOf(nodes: readonly DelegationNode[], top: string | null = nu
     return { node, mark, children: below.map((child) => branch(child, null)) };
   };
   const found = roots.map(({ node, mark }) => branch(node, mark));
-  // Whoever is left over hangs in a circle: its first node is as good a top as any.
+  // The remaining nodes form cycles; the first node of each becomes a root.
   for (const node of all.values()) if (!placed.has(node.id)) found.push(branch(node, "circle"));
   return found;
 }
@@ -149,7 +149,7 @@ export interface Sums extends Seconds {
   failed: number;
 }
 
-/** A branch and all below it. */
+/** Sums over a branch and its descendants. */
 export function sums(branch: Branch, now: number): Sums {
   const { node, children } = branch;
   const own = ownSeconds(node, now);
@@ -181,8 +181,8 @@ export interface Bar {
   to: number;
 }
 
-/** From the begin to the end, or to now: when it waited and when somebody had it. By its facts where they are known, else by
- * the three times that every delegation has. */
+/** From the beginning to the end, or to now: when it waited and when an agent had it. From its timeline where that is known,
+ * otherwise from the three times that every delegation has. */
 export function barsOf(node: Pick<DelegationNode, "createdAt" | "takenAt" | "settledAt">, facts: readonly DelegationTimelineEntry[], now: number): Bar[] {
   const until = node.settledAt === null ? now : Date.parse(node.settledAt);
   return facts.length > 0 ? bars(facts, until) : bars(defaultTimeline(node), until);
@@ -209,13 +209,13 @@ export function bars(timeline: readonly TimelineEntry[], until: number): Bar[] {
   return found;
 }
 
-/** Sending and the pause before another attempt are waiting: nobody works on it. */
+/** Sending and the pause before a retry count as waiting: no agent works on it. */
 function kindOf(phase: string): Bar["kind"] | null {
   if (phase === "ended") return null;
   return phase === "claimed" || phase === "working" ? "working" : "waiting";
 }
 
-/** The branches in the order in which they are shown, those below folded ones left out. */
+/** The branches in display order, without those below collapsed ones. */
 export interface TreeRow {
   branch: Branch;
   level: number;
@@ -233,7 +233,7 @@ export function rowsOf(tree: readonly Branch[], folded: ReadonlySet<string>, lev
   });
 }
 
-/** From the top to a node, both in it; empty if it is not there. */
+/** From the top to a node, both included; empty if it is not in the tree. */
 export function pathTo(tree: readonly Branch[], id: string): Branch[] {
   for (const branch of tree) {
     if (branch.node.id === id) return [branch];

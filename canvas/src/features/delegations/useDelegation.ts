@@ -1,4 +1,4 @@
-/** A delegation with all that came of it: read once, and from then on told by the live channel. */
+/** A delegation with its tree: read once, then updated by the live connection. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useSession } from "../../core/app";
@@ -8,18 +8,18 @@ import { useStored } from "../../core/store/store";
 import { nodesOf, pathTo, treeOf, withLive, type Branch } from "./tree";
 import type { DelegationDetail } from "../../core/wire";
 
-/** So long are changes gathered before what only the server tells (facts, all of an answer) is read again. */
+/** Changes within this time cause one read of what only the server has (timeline, full answer). */
 const GATHER_MS = 300;
 
 export interface DelegationRead {
   full: DelegationDetail | null;
   problem: string | null;
-  /** There is no such delegation, or not for this person. */
+  /** It does not exist, or this person may not see it. */
   missing: boolean;
   retry: () => void;
 }
 
-/** What the server tells of one delegation; again when it stands at another place, and when the connection came back. */
+/** Read one delegation, and again when its state changes or after a reconnect. */
 export function useDelegationDetail(id: string | null): DelegationRead {
   const session = useSession();
   const lost = useStored(session.connection.view).mode === "lost";
@@ -32,7 +32,7 @@ export function useDelegationDetail(id: string | null): DelegationRead {
   const isNew = isFirst || (stands !== "" && stands !== versionOf(ofHistory(known.delegation)));
   const wanted = useRef(id);
   wanted.current = id;
-  // The first reading brings the stand itself: that must not begin it anew.
+  // The first read sets the version itself: that must not cause another read.
   const change = isFirst ? "" : stands;
   useEffect(() => {
     if (id === null || lost || !isNew) return;
@@ -63,7 +63,7 @@ function versionOf(one: Delegation | undefined): string {
 
 export interface DelegationBranch extends DelegationRead {
   tree: readonly Branch[];
-  /** From the top to what is looked at. */
+  /** From the top to the selected node. */
   path: readonly Branch[];
 }
 
@@ -76,7 +76,7 @@ export function useDelegationTree(id: string, node: string | null): DelegationBr
   return { ...read, tree, path };
 }
 
-/** The delegation as it stands now. */
+/** The current state of the delegation. */
 export function useDelegation(full: DelegationDetail): Delegation {
   const id = full.delegation.delegation_id;
   const live = useData((state) => state.delegations.get(id));

@@ -1,4 +1,4 @@
-/** What of the work needs a person, as of now. */
+/** Delegations that need a person, as of now. */
 
 import { useMemo } from "react";
 import { useSession } from "../../core/app";
@@ -16,7 +16,7 @@ export function useDelegationProblems(): DelegationProblems {
   const stuckSeconds = useSelected(session.throttledData, (state) => state?.stuckSeconds);
   const seen = useStored(session.seenProblems);
   const now = useNow();
-  // Heartbeats come all the time: only while some work gives no sign of its own do they matter.
+  // Heartbeats are frequent and matter only while a delegation shows no activity of its own.
   const isQuiet = useMemo(
     () => openDelegations(delegations ?? new Map()).some((each) => isStuck(each, undefined, now, stuckSeconds ?? Infinity)),
     [delegations, stuckSeconds, now],

@@ -1,4 +1,4 @@
-/** A text of the template language: with the numbers of its lines, and with what is wrong shown at the line. */
+/** Input for a template text: line numbers, and findings at their lines. */
 
 import { useId, useRef, type ReactNode, type UIEvent } from "react";
 import css from "./Instructions.module.css";
@@ -53,7 +53,7 @@ export function CodeField({ label, words, marks, disabled = false, onChange }: P
   );
 }
 
-/** What the server found, in its words. */
+/** Findings of the server. */
 export function Findings({ id, marks }: { id?: string; marks: readonly Finding[] }): ReactNode {
   if (marks.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-/** What differs between two templates, text by text. */
+/** Differences between two templates, text by text. */
 
 import type { DiffLine } from "./diff";
 import css from "./Instructions.module.css";

@@ -1,4 +1,4 @@
-/** The texts of a template: its own, and those that it has from the one it extends. */
+/** The texts of a template: its own, and those inherited from its base. */
 
 import { useId, useState } from "react";
 import { Button } from "../../ui/Button";
@@ -9,7 +9,7 @@ import { BLOCKS, blockNames, type Finding, type Parts } from "./model";
 interface Props {
   parts: Parts;
   base: { name: string; parts: Parts } | null;
-  /** Whether texts of its own are beside those of the base; else they are all its own. */
+  /** Whether the template extends another one; otherwise all texts are its own. */
   extending: boolean;
   marks: readonly Finding[];
   disabled: boolean;
@@ -139,7 +139,7 @@ interface FactProps {
 function Fact({ label, hint, value, inherited, marks, disabled, onChange }: FactProps) {
   const id = useId();
   const given = value ?? "";
-  // What is typed stays as it is typed, also where it is kept more tidily.
+  // The input keeps what was typed, also where the stored value is normalised.
   const [typed, setTyped] = useState(given);
   const [known, setKnown] = useState(given);
   if (known !== given) {

@@ -1,5 +1,4 @@
-/** Instructions: what agents are told with their messages. Templates on one side, the one that is open on the other. Loaded
- * when it is first opened. */
+/** Instructions sent to agents with their messages: the list of templates, and the open one. Loaded on demand. */
 
 import { useMemo, useState } from "react";
 import { useApp, useThrottledData, useSession } from "../../core/app";
@@ -84,7 +83,7 @@ export default function InstructionsView({ templateId }: { templateId: string | 
   );
 }
 
-/** Who has chosen which template, as one text: how many are told with each is counted anew when it changes. */
+/** The template of each workspace as one text: when it changes, the usage counts are read again. */
 function useAssigned(): string {
   const workspaces = useThrottledData((state) => state.workspaces);
   return useMemo(() => {

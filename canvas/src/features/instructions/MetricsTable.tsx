@@ -1,4 +1,4 @@
-/** How the versions of a template do: messages told with each, what became of them, what they cost. */
+/** Metrics of a template's versions: messages sent with each, their outcomes and their cost. */
 
 import { plural } from "../../core/text/strings";
 import type { InstructionsApi } from "./api";

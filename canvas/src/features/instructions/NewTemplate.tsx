@@ -1,4 +1,4 @@
-/** Makes a template of its own, which extends another one. */
+/** Create a template that extends another one. */
 
 import { useId, useState, type FormEvent } from "react";
 import { Button } from "../../ui/Button";

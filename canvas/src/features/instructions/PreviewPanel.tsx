@@ -1,4 +1,4 @@
-/** What an agent would read: the server's own rendering of the text as it stands in the editor, letter for letter. */
+/** The server's rendering of the edited text, character for character. */
 
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
@@ -9,14 +9,14 @@ import { InstructionsApi } from "./api";
 import css from "./Instructions.module.css";
 import { FORMS, KINDS, findingOf, type Finding, type Parts, type Preview } from "./model";
 
-/** So many milliseconds after the last key the server is asked. */
+/** Delay after the last key press before the server is asked. */
 const PAUSE_MS = 300;
 
 interface Props {
   templateId: string;
   runtime: string;
   parts: Parts;
-  /** What is wrong with the text, or unusual in it, whenever the server was asked. */
+  /** Called with the findings of each response. */
   onFindings: (marks: readonly Finding[]) => void;
 }
 
@@ -93,7 +93,7 @@ interface PreviewInput {
   parts: Parts;
 }
 
-/** Asks the server when nothing has changed for a moment. Of several answers the one to the last question counts. */
+/** Ask the server after a pause. The response to the latest request counts. */
 function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput, onFindings: Props["onFindings"]): { preview: Preview | null; problem: string | null; asking: boolean } {
   const { api, identity } = useSession();
   const [shown, setShown] = useState<{ preview: Preview | null; problem: string | null }>({ preview: null, problem: null });
@@ -130,7 +130,7 @@ function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput
   return { ...shown, asking };
 }
 
-/** What a refusal says about the text; nothing if it is about something else. */
+/** The findings of an error response; empty if it is about something else. */
 export function findingsOf(error: unknown): Finding[] {
   if (!(error instanceof ApiError) || error.status !== 422 || members(error.body) === null) return [];
   return [findingOf(error.body, error.message)];

@@ -1,4 +1,4 @@
-/** One template: its texts with a preview, what differs from its base, its versions, its figures. */
+/** One template: its texts with a preview, the difference to its base, its versions, its metrics. */
 
 import { useCallback, useState, type ReactNode } from "react";
 import { useApp } from "../../core/app";
@@ -25,7 +25,7 @@ type Tab = "text" | "changes" | "versions" | "figures";
 interface Props {
   calls: InstructionsApi;
   row: Row;
-  /** Changes when a template does. */
+  /** Changes with the template. */
   turn: string;
   narrow: boolean;
   onChanged: () => Promise<void>;
@@ -180,7 +180,7 @@ function SinceMolecule({ calls, template, turn, parts }: ChangesProps & { parts:
   );
 }
 
-/** What of a base a template replaces; all else of it stays, and tools and lines only add up. */
+/** The texts of a base that a template overrides; all else stays, and tools and lines are only added. */
 function overriddenParts(base: Parts, own: Parts): Parts {
   const instead = <T,>(said: T | null, inherited: T | null): T | null => (said === null ? null : inherited);
   return {

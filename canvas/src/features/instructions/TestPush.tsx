@@ -1,4 +1,4 @@
-/** A message of one's own that shows how an agent does with the instructions as they are in force. */
+/** Send a test message that shows how an agent follows the active instructions. */
 
 import { useMemo, useState } from "react";
 import { useData, useSession } from "../../core/app";
@@ -59,7 +59,7 @@ export function TestPush({ template }: { template: Row }) {
   );
 }
 
-/** Agents that are told with the template, first; where none is, all of its runtime. */
+/** Agents that use the template first; without any, all agents of its runtime. */
 function agentsUsing({ id, runtime }: Row, all: readonly Workspace[]): readonly Workspace[] {
   const byName = [...all].sort((one, other) => one.name.localeCompare(other.name));
   const own = byName.filter((each) => each.instruction_template_id === id || `workspace:${each.id}` === id);

@@ -1,4 +1,4 @@
-/** The versions of a template: what each changed, and which one is spoken with. */
+/** The versions of a template: what each one changed, and which one is active. */
 
 import { useState } from "react";
 import { useSession } from "../../core/app";
@@ -16,7 +16,7 @@ const SHARES = [5, 10, 25, 50] as const;
 interface Props {
   calls: InstructionsApi;
   template: Template;
-  /** Changes when the template does. */
+  /** Changes with the template. */
   turn: string;
   disabled: boolean;
   onChanged: () => Promise<void>;
@@ -108,7 +108,7 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
   );
 }
 
-/** Authors are told as kind:id. */
+/** Authors have the form kind:id. */
 function authorText(author: string, own: string): string {
   const [kind, id] = author.split(":");
   if (id === own) return "you";

@@ -1,4 +1,4 @@
-/** How one agent is told to answer, and how long it has: what an operator sets for its seat; its template an owner does. */
+/** Instruction settings of one agent: operators set form and reply time, owners the template. */
 
 import { useEffect, useId, useMemo, useState, type FormEvent } from "react";
 import { useData, useSession } from "../../core/app";
@@ -12,14 +12,14 @@ import { ActionProblem, useAction } from "../../ui/useAction";
 import { InstructionsApi } from "./api";
 import { useRequest } from "../../core/api/useRequest";
 
-/** 30 days; the server takes no more. */
+/** 30 days, the server's limit. */
 const MAX_SECONDS = 2_592_000;
 
 export default function WorkspaceInstructions({ workspace }: { workspace: Workspace }) {
   const { api, identity } = useSession();
   const action = useAction();
   const id = useId();
-  // What was chosen is seen at once, until the server has it, or has refused it.
+  // A choice is shown at once, until the server has stored or rejected it.
   const [chosen, setChosen] = useState<WorkspaceChange>({});
   useEffect(() => setChosen({}), [workspace.rev, action.problem]);
   const shown = { ...workspace, ...chosen };
@@ -89,7 +89,7 @@ function ReplySeconds({ workspace, busy, onChange }: { workspace: Workspace; bus
   );
 }
 
-/** An own text of this workspace alone is a template too. */
+/** A text for this workspace alone is a template too. */
 function TemplateChoice({ workspace }: { workspace: Workspace }) {
   const session = useSession();
   const calls = useMemo(() => new InstructionsApi(session.api, session.identity.org.id), [session]);

@@ -1,4 +1,4 @@
-/** What the page asks of the server about instructions. */
+/** Requests about instructions. */
 
 import type { Api } from "../../core/api/api";
 import { list } from "../../core/state/json";
@@ -16,7 +16,7 @@ export interface PreviewRequest {
   parts: Parts;
 }
 
-/** The server's answer has another shape than this page knows. */
+/** The response has an unknown shape. */
 class UnexpectedResponseError extends Error {
   constructor() {
     super("The server answered in a way that this page does not know. Load it again.");
@@ -53,13 +53,13 @@ export class InstructionsApi {
     return this.api.request("POST", this.root, { ...rest, parts: bodyOf(parts) });
   }
 
-  /** Saves a new version; where it is not put in force, it can be tried on a share of the messages. */
+  /** Save a new version. One that is not activated can be tried on a share of the messages. */
   save(id: string, parts: Parts, note: string, inForce: boolean): Promise<unknown> {
     const body = { parts: bodyOf(parts), in_force: inForce, ...(note === "" ? {} : { note }) };
     return this.api.request("PUT", this.at(id), body);
   }
 
-  /** Takes the organisation's own versions away. */
+  /** Delete the organisation's own versions. */
   remove(id: string): Promise<unknown> {
     return this.api.request("DELETE", this.at(id), {});
   }
@@ -68,12 +68,12 @@ export class InstructionsApi {
     return this.api.request("POST", `${this.at(id)}/restore`, { version });
   }
 
-  /** Tries a version on a share of the messages; 0 ends the trial, 100 puts it in force. */
+  /** Try a version on a share of the messages; 0 ends the trial, 100 activates it. */
   share(id: string, version: number, percent: number): Promise<unknown> {
     return this.api.request("POST", `${this.at(id)}/canary`, { version, percent });
   }
 
-  /** Chooses what the agent of a workspace is told with; null: what its runtime is. */
+  /** Set the template of a workspace; null: the default of its runtime. */
   assign(workspaceId: string, templateId: string | null): Promise<unknown> {
     const path = `/cp/admin/workspace/${encodeURIComponent(workspaceId)}/instruction-template`;
     return templateId === null ? this.api.request("DELETE", path, {}) : this.api.request("POST", path, { template_id: templateId });

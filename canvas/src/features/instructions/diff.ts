@@ -1,11 +1,11 @@
-/** What changed between two texts, line by line. Pure. */
+/** Line diff of two texts. Pure. */
 
 export interface DiffLine {
   kind: "same" | "added" | "removed";
   text: string;
 }
 
-/** The fewest lines to take out of one text and put in for the other; what goes stands before what comes. */
+/** The smallest set of removed and added lines; removals come first. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [one, other] = [linesOf(before), linesOf(after)];
   let begin = 0;
@@ -24,7 +24,7 @@ function linesOf(text: string): string[] {
   return text === "" ? [] : text.split("\n");
 }
 
-/** By the longest common part of both: `longest[i][j]` is that of what lies behind line i of the one and j of the other. */
+/** By the longest common subsequence: `longest[i][j]` is its length from line i of one text and line j of the other. */
 function between(one: readonly string[], other: readonly string[]): DiffLine[] {
   const width = other.length + 1;
   const longest = new Uint32Array((one.length + 1) * width);

@@ -1,4 +1,4 @@
-/** What a person has changed in templates and not saved. */
+/** Unsaved changes of templates. */
 
 import { useEffect } from "react";
 import { useApp, useSession } from "../../core/app";
@@ -16,14 +16,14 @@ export function useDraft(template: Template): { parts: Parts; dirty: boolean; fr
   return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
 }
 
-/** Forgets what was changed in a template that is removed: there is nothing left to save it to. */
+/** Drop the changes of a removed template, which can no longer be saved. */
 export function useForgetDraft(): (templateId: string) => void {
   const { unsaved } = useApp();
   const own = ownerKey(useSession().identity);
   return (templateId) => unsaved.remove(own + templateId);
 }
 
-/** The same for all that are not in the list any more, whoever removed them; null: it was not read yet. */
+/** Drop the changes of all templates that are no longer listed; null: the list was not read yet. */
 export function useForgetRemoved(there: readonly { id: string }[] | null): void {
   const { unsaved } = useApp();
   const own = ownerKey(useSession().identity);

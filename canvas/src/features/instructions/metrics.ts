@@ -1,4 +1,4 @@
-/** How the versions of a template do, as the server counts it. Pure. */
+/** Metrics of a template's versions, as the server counts them. Pure. */
 
 import { list, members, number, text } from "../../core/state/json";
 
@@ -10,7 +10,7 @@ export interface VersionMetrics {
   outside: number;
   overdue: number;
   open: number;
-  /** Of those that had an outcome, how many were answered or declined; null: none had one. */
+  /** Share of the closed messages that were answered or declined; null: none is closed. */
   rate: number | null;
   tokens: number;
 }
@@ -27,9 +27,9 @@ export interface Trial {
   percent: number;
   base: Share;
   canary: Share;
-  /** How likely a version that is as good would look as bad, from 0 to 1. */
+  /** Probability from 0 to 1 that an equally good version would look this bad. */
   chance: number | null;
-  /** At this chance, or below, it is ended; null: not at this moment, whatever happened. */
+  /** At this probability, or below, the trial ends; null: it cannot end now. */
   needs: number | null;
 }
 
@@ -71,7 +71,7 @@ export function rateText(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate === 1 || rate === 0 ? 0 : 1)} %`;
 }
 
-/** The figures of all versions together, in a few words. */
+/** Summary of all versions. */
 export function summaryText({ versions }: TemplateMetrics): string {
   const sum = (of: (each: VersionMetrics) => number): number => versions.reduce((total, each) => total + of(each), 0);
   const deliveries = sum((each) => each.deliveries);

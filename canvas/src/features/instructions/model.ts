@@ -1,9 +1,9 @@
-/** Templates of instructions as the page works with them. Pure; what came in another shape reads as empty. */
+/** Instruction templates as the page uses them. Pure; a member of another shape reads as empty. */
 
 import { at, list, members, number, text } from "../../core/state/json";
 import { diffLines, type DiffLine } from "./diff";
 
-/** What a template says itself; null and what is missing it has from the one it extends. */
+/** A template's own texts. Null or absent: inherited from its base. */
 export interface Parts {
   reply_tool: string | null;
   docs_url: string | null;
@@ -17,31 +17,31 @@ export const NO_PARTS: Parts = { reply_tool: null, docs_url: null, stdout_warnin
 
 export interface Row {
   id: string;
-  /** Empty: for any. */
+  /** Empty: for any runtime. */
   runtime: string;
   /** Empty: the template of the workspace's runtime; null: none. */
   extends: string | null;
   version: number;
   canary: number | null;
   percent: number;
-  /** It came with Molecule, and the organisation has a version of its own. */
+  /** It is built in, and the organisation has its own version. */
   edited: boolean;
   builtIn: boolean;
-  /** Workspaces that have chosen it, and those that have it because of their runtime. */
+  /** Workspaces that use it, by choice or by their runtime. */
   usedBy: number;
   defaultFor: number;
 }
 
 export interface Template extends Row {
   parts: Parts;
-  /** What those that it extends say together. */
+  /** The merged texts of the templates that it extends. */
   base: { name: string; parts: Parts } | null;
 }
 
-/** What a person has changed in a template and not saved. */
+/** Unsaved changes of a template. */
 export interface TemplateDraft {
   parts: Parts;
-  /** The version that it was begun from. */
+  /** The version that it is based on. */
   from: number;
 }
 
@@ -62,14 +62,14 @@ export interface Preview {
   tools: readonly string[];
 }
 
-/** Something that the server found in a template. */
+/** A finding of the server in a template. */
 export interface Finding {
-  /** The text that it is in, such as blocks.reply; null: in none of them. */
+  /** The text that contains it, such as blocks.reply; null: none of them. */
   where: string | null;
-  /** From 1; null: it is about the whole text. */
+  /** From 1; null: the whole text. */
   line: number | null;
   text: string;
-  /** It may be saved all the same. */
+  /** It does not prevent saving. */
   warning: boolean;
 }
 
@@ -100,7 +100,7 @@ export const KINDS = [
 
 export const FORMS = ["full", "compact", "delta"] as const;
 
-/** The names of the texts of a template: those that everybody has, then its others. */
+/** Names of the texts of a template: the standard ones, then its others. */
 export function blockNames(...parts: readonly (Parts | null)[]): string[] {
   const known = BLOCKS.map(({ name }) => name);
   return [...new Set([...known, ...parts.flatMap((each) => Object.keys(each?.blocks ?? {}))])];
@@ -119,7 +119,7 @@ export function partsOf(value: unknown): Parts {
   };
 }
 
-/** As the server takes them: without what they do not say. */
+/** In wire shape: without empty members. */
 export function bodyOf(parts: Parts): Record<string, unknown> {
   const { tools, lines, blocks, ...words } = parts;
   const said = Object.entries(words).filter(([, value]) => value !== null);
@@ -150,7 +150,7 @@ export function templateOf(value: unknown): Template | null {
   return { ...row, parts: partsOf(at(value, "row", "template", "parts")), base };
 }
 
-/** For whom a template is, and which version of it, in words. */
+/** Runtime and version of a template. */
 export function rowText({ runtime, version, canary, percent, extends: above }: Row): string {
   const tried = canary === null ? "" : `, version ${canary} on ${percent} %`;
   const extending = above === null ? "" : `, extends ${above || "that of the runtime"}`;
@@ -180,7 +180,7 @@ export function previewOf(value: unknown): Preview {
   };
 }
 
-/** What a refused template is told to have. */
+/** The finding of an error response. */
 export function findingOf(value: unknown, words: string): Finding {
   const where = partNameOf(text(value, "part"));
   return { where, line: where === null ? null : number(value, "line"), text: text(value, "reason") ?? words, warning: false };
@@ -188,7 +188,7 @@ export function findingOf(value: unknown, words: string): Finding {
 
 const WARNING = /^([\w.[\]]+), (?:line (\d+): )?(.+)$/s;
 
-/** What the author of a template may not have meant. */
+/** Warnings: what the author may not have meant. */
 export function warningsOf(value: unknown): Finding[] {
   return list(value, "warnings").flatMap((each): Finding[] => {
     if (typeof each !== "string") return [];
@@ -200,7 +200,7 @@ export function warningsOf(value: unknown): Finding[] {
 
 const FACTS = ["reply_tool", "docs_url", "stdout_warning", "tools"];
 
-/** The text that the server speaks of, by the name that it has here; null for the template as a whole. */
+/** The page's name of a text that the server names; null for the template as a whole. */
 function partNameOf(part: string | null): string | null {
   if (part === null) return null;
   const line = /^lines\[(\d+)\]$/.exec(part);
@@ -209,7 +209,7 @@ function partNameOf(part: string | null): string | null {
   return BLOCKS.some(({ name }) => name === part) ? `blocks.${part}` : null;
 }
 
-/** Every text of parts by the name that marks have for it. */
+/** Every text by the name that findings use. */
 export function textsOf(parts: Parts): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
   for (const name of ["reply_tool", "docs_url", "stdout_warning"] as const) {
@@ -235,7 +235,7 @@ export interface TextDiff {
   lines: readonly DiffLine[];
 }
 
-/** The texts that differ. A text that one of them does not say counts as empty. */
+/** The texts that differ. A missing text counts as empty. */
 export function diffParts(before: Parts, after: Parts): TextDiff[] {
   const [one, other] = [textsOf(before), textsOf(after)];
   const names = [...new Set([...one.keys(), ...other.keys()])];
@@ -244,7 +244,7 @@ export function diffParts(before: Parts, after: Parts): TextDiff[] {
     .map((where) => ({ where, lines: diffLines(one.get(where) ?? "", other.get(where) ?? "") }));
 }
 
-/** How a name of a text is told to people. */
+/** Label of a text. */
 export function partLabel(where: string): string {
   const [kind = "", name = ""] = where.split(".");
   if (kind === "blocks") return name;

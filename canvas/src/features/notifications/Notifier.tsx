@@ -1,4 +1,4 @@
-/** Notifications of what waits for this person, as they chose them in the settings. Shows nothing itself. */
+/** Show notifications according to the settings. Renders nothing. */
 
 import { useEffect } from "react";
 import { useApp, useSession } from "../../core/app";

@@ -1,15 +1,15 @@
-/** Tells a person who does not look that something waits for them: only if they wished it, only while the page is hidden, only
- * from one of several tabs. What waited before the page was opened is no news; what came while it was cut off is. */
+/** Browser notifications about pending approvals: only if enabled, only while the page is hidden, and only from one of
+ * several tabs. What was pending before the page was opened is not new; what arrived during an interruption is. */
 
 import { approvalLists, type Approval, type Approvals } from "../../core/state/approvals";
 import { showInvisible } from "../../core/text/invisible";
 import { preview } from "../../core/text/strings";
 
 const LOCK = "molecule.notify";
-/** More of them become one notification. */
+/** More become one notification. */
 const MAX_SINGLE = 3;
 const NOTE_SECONDS = 0.18;
-/** Two notes upwards: nothing else of the page sounds so. */
+/** Two rising tones: no other sound of the page is like it. */
 const NOTES = [660, 880] as const;
 
 export interface NotificationSettings {
@@ -20,7 +20,7 @@ export interface NotificationSettings {
 interface NotificationOptions {
   settings: () => NotificationSettings;
   open: (approval: Approval | null) => void;
-  /** The browser shows none, though it lets the page ask. */
+  /** The browser grants permission but cannot show notifications. */
   onUnable: () => void;
 }
 
@@ -36,7 +36,7 @@ export class Notifications {
     this.options = parts;
   }
 
-  /** The tab that holds the lock tells; when it is closed, the next one does. */
+  /** The tab that holds the lock notifies; when it is closed, another one gets the lock. */
   start(): void {
     if (typeof navigator.locks === "undefined") return;
     const held = new Promise<void>((done) => (this.releaseLock = done));
@@ -45,7 +45,7 @@ export class Notifications {
         this.isLeader = true;
         return held;
       })
-      .catch(() => undefined); // the page went on before its turn came
+      .catch(() => undefined); // stopped before the lock was granted
   }
 
   stop(): void {
@@ -54,7 +54,7 @@ export class Notifications {
     this.releaseLock();
   }
 
-  /** What waits now: whatever is new of it is told. */
+  /** Takes the current approvals and notifies about new ones. */
   update(approvals: Approvals): void {
     if (approvals === this.last) return;
     this.last = approvals;
@@ -73,7 +73,7 @@ export class Notifications {
     try {
       this.showAll(fresh);
     } catch {
-      // Chrome on Android has the class and throws at the first one: there only a service worker may show any.
+      // Chrome on Android has the class but throws: there only a service worker may show notifications.
       this.options.onUnable();
     }
   }
@@ -98,7 +98,7 @@ export function canNotify(): boolean {
   return typeof Notification !== "undefined" && Notification.permission === "granted";
 }
 
-/** Asks the browser, which asks the person; whether it may. */
+/** Ask for permission. Returns whether it is granted. */
 export async function askToNotify(): Promise<boolean> {
   if (typeof Notification === "undefined" || typeof navigator.locks === "undefined") return false;
   return canNotify() || (await Notification.requestPermission()) === "granted";

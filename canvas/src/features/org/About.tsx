@@ -1,4 +1,4 @@
-/** All that is known of an agent and its seat. */
+/** Details of an agent and its workspace. */
 
 import { lazy, Suspense, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
@@ -84,7 +84,7 @@ function AgentActivity({ workspace }: { workspace: Workspace }) {
   );
 }
 
-/** What the agent says of itself. */
+/** The agent card. */
 function Card({ card }: { card: unknown }) {
   const description = text(card, "description");
   const skills = list(card, "skills").flatMap((skill) => {

@@ -1,4 +1,4 @@
-/** What an operator can do with an agent's seat. */
+/** Actions of an operator on an agent's workspace. */
 
 import { useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";

@@ -1,4 +1,4 @@
-/** The agent that was opened, beside the organisation. */
+/** The panel of the selected agent, beside the organisation. */
 
 import { Suspense, useEffect, useRef, useState } from "react";
 import { useData } from "../../core/app";

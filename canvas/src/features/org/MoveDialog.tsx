@@ -1,4 +1,4 @@
-/** Asks under whom an agent is to stand. What cannot be says why. */
+/** Choose the new parent of an agent. An impossible one shows the reason. */
 
 import { useId, useMemo, useState, type FormEvent } from "react";
 import { useData, useSession } from "../../core/app";
@@ -11,13 +11,13 @@ import { plural } from "../../core/text/strings";
 import css from "./AgentActions.module.css";
 import { ActionProblem, useAction } from "../../ui/useAction";
 
-/** More than these nobody looks through: letters narrow them down. */
+/** A longer list is not readable; the filter narrows it down. */
 const MAX_LISTED = 50;
 const TOP = "";
 
 interface Props {
   workspace: Workspace;
-  /** Where it was dropped; without it the person chooses. */
+  /** The agent onto which it was dropped; without it the person chooses. */
   target?: string;
   onClose: () => void;
 }

@@ -1,4 +1,4 @@
-/** The organisation: outline and scene side by side, and the agent that was opened. On phones the outline is the view. */
+/** The organisation: outline and map side by side, and the panel of the selected agent. On phones only the outline. */
 
 import { Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from "react";
 import { useApp, useData } from "../../core/app";
@@ -87,7 +87,7 @@ function Dropped({ id, target, onClose }: { id: string; target: string; onClose:
   return workspace === undefined ? null : <MoveDialog workspace={workspace} target={target} onClose={onClose} />;
 }
 
-/** Who is selected is to be seen: the teams around it are unfolded, once. */
+/** Expand the teams around a newly selected agent, once. */
 function useExpandedPath(org: Org, focus: string | null): void {
   const latest = useRef(org);
   latest.current = org;

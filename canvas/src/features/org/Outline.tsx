@@ -1,4 +1,4 @@
-/** The organisation as a tree of words: all that the scene shows, for keyboards, screen readers and small screens. */
+/** The organisation as a tree of text: everything that the map shows, for keyboards, screen readers and small screens. */
 
 import { useCallback, useId, useMemo } from "react";
 import { Button } from "../../ui/Button";

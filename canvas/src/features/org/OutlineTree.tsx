@@ -1,5 +1,4 @@
-/** The tree itself, by the pattern that screen readers know: one row has the tab stop, arrows move it, letters look for
- * names. Of a long tree only what is to be seen is in the document. */
+/** An ARIA tree: one row has the tab stop, arrows move it, letters find names. A long tree renders only its visible rows. */
 
 import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from "react";
 import { useData } from "../../core/app";
@@ -42,7 +41,7 @@ export function OutlineTree({ rows, orgNodes, labelledBy, selected, onSelect, on
     setActive(selected);
     const at = rows.findIndex((row) => row.id === selected);
     if (at !== -1) reveal(at);
-    // Only a new selection is looked for; a row that appears must not move the list.
+    // Only a new selection scrolls; a row that appears must not move the list.
   }, [selected]);
 
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** Asks before seats are removed: says who goes, and wants the name typed where others go with it. */
+/** Confirm the removal of workspaces: lists them, and asks for the name if there is more than one. */
 
 import { useId, useState, type FormEvent } from "react";
 import { useData, useSession } from "../../core/app";
@@ -13,7 +13,7 @@ import { ActionProblem, useAction } from "../../ui/useAction";
 
 interface Props {
   workspace: Workspace;
-  /** The seat itself too; otherwise only all below it. */
+  /** Remove the workspace itself too; otherwise only its descendants. */
   whole: boolean;
   onClose: () => void;
 }

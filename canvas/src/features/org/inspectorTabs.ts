@@ -1,4 +1,4 @@
-/** What the panel of an agent holds besides its chat. */
+/** Lazily loaded tabs of the agent panel. */
 
 export { About } from "./About";
 export { DelegationsTab } from "../delegations/DelegationsTab";

@@ -1,4 +1,4 @@
-/** The outline: the rows of the tree that are to be seen, in their order. */
+/** The visible rows of the outline, in order. */
 
 import type { OrgNode } from "../../core/state/model";
 import { ancestorsOf, childrenOf, type Tree } from "../../core/state/tree";
@@ -8,7 +8,7 @@ export interface Row {
   level: number;
   position: number;
   siblings: number;
-  /** Null for an agent without a team. */
+  /** Null for an agent without reports. */
   expanded: boolean | null;
 }
 
@@ -37,7 +37,7 @@ function withAncestors(tree: Tree, ids: ReadonlySet<string>): Set<string> {
   return all;
 }
 
-/** Who has the words in the name or role; null if nothing is looked for. */
+/** Ids whose name or role contains the words; null without a filter. */
 export function matching(
   workspaces: Iterable<{ id: string; name: string; role: string | null }>,
   filter: string,
@@ -52,7 +52,7 @@ export function matching(
   return found;
 }
 
-/** The next row from `at` on, around the end, whose name begins with what was typed. */
+/** The next row after `at`, cyclic, whose name begins with the typed text. */
 export function typeAhead(rows: readonly Row[], nodes: ReadonlyMap<string, OrgNode>, at: number, typed: string): number {
   const start = typed.length > 1 ? at : at + 1;
   for (let step = 0; step < rows.length; step += 1) {

@@ -1,4 +1,4 @@
-/** The organisation as the outline and the scene show it: one tree, the same folds, the same search. */
+/** The organisation as the outline and the map show it: the same tree, collapsed teams and filter. */
 
 import { useMemo } from "react";
 import { useThrottledData, useData, useSession } from "../../core/app";

@@ -1,4 +1,4 @@
-/** Who belongs to the organisation and who is invited; an owner changes it here. */
+/** Members and invited people of the organisation. Owners change them here. */
 
 import { useEffect, useId, useState, type FormEvent } from "react";
 import { useData, useSession } from "../../core/app";
@@ -45,7 +45,7 @@ export function People() {
   );
 }
 
-/** Both lists, read again when the organisation says that they changed. */
+/** Both lists, read again when members change. */
 function useLists(): { lists: Lists | null; problem: string | null; reread: () => Promise<void> } {
   const session = useSession();
   const changes = useStored(session.peopleChanges);

@@ -1,4 +1,4 @@
-/** Work that ended badly, does not go on, or was stopped before it began. */
+/** Failed, stuck and rejected delegations. */
 
 import type { ReactNode } from "react";
 import { useSession } from "../../core/app";

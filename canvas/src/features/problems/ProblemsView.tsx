@@ -1,5 +1,4 @@
-/** What is stuck and waits for a person: messages without an answer, messages that nobody takes or that could not be delivered, and
- * chains that were stopped. */
+/** Problems that wait for a person: unanswered and unclaimed messages, dead letters, and frozen chains. */
 
 import { useEffect, useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
@@ -26,7 +25,7 @@ export function ProblemsView() {
   const session = useSession();
   const stuck = useStored(session.problemLists.problems);
   const work = useDelegationProblems();
-  useEffect(() => void session.problemLists.read(), [session]); // no event says that a message has waited too long
+  useEffect(() => void session.problemLists.read(), [session]); // no event reports that a message has waited too long
   if (countProblems(stuck) + countDelegationProblems(work) === 0) return <AllClear />;
   return (
     <div className={css.problems}>
@@ -70,7 +69,7 @@ export function ProblemsView() {
   );
 }
 
-/** Never said of lists that could not be read. */
+/** Not shown for lists that could not be read. */
 function AllClear() {
   const { problemLists } = useSession();
   const { readAt, problem } = useStored(problemLists.status);
@@ -90,7 +89,7 @@ function AllClear() {
   );
 }
 
-/** Says that the lists could not be read: what is shown then is what was known before. */
+/** Shown when the lists could not be read: they are then the last known ones. */
 function ReadProblem() {
   const { problemLists } = useSession();
   const { readAt, problem } = useStored(problemLists.status);
@@ -256,7 +255,7 @@ function ChainRow({ chain }: { chain: MessageChain }) {
   );
 }
 
-/** After a deed the lists are read again, and its row is gone. */
+/** After an action the lists are read again, which removes the row. */
 function useProblemActions(): Pick<SessionController, "api" | "identity"> & { readProblems: () => Promise<void> } {
   const session = useSession();
   return { api: session.api, identity: session.identity, readProblems: () => session.problemLists.read() };

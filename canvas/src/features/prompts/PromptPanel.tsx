@@ -1,5 +1,5 @@
-/** What an agent is told before anything else: its system prompt by section, where each comes from and how much of it it is,
- * why it was put together anew, and what changed with that. It follows the agent while it is looked at. */
+/** The system prompt of an agent: its sections with source and size, why it was rebuilt, and what changed. Follows the agent
+ * while it is shown. */
 
 import { useId, useMemo, useState } from "react";
 import { useSession } from "../../core/app";
@@ -18,7 +18,7 @@ import { useRequest } from "../../core/api/useRequest";
 import { countOf, partText, piecesOf, promptOf, shareOf, sumOf, triggerText, type Build, type Change, type Prompt, type Section } from "./model";
 import css from "./Prompt.module.css";
 
-/** None: its agent has not told one. */
+/** `none`: the agent has not reported one. */
 type Found = Prompt | "none";
 
 export function PromptTab({ workspaceId }: { workspaceId: string }) {
@@ -119,7 +119,7 @@ function Facts({ build }: { build: Build }) {
   );
 }
 
-/** So much of a hash tells it from the others; the whole is in its title. */
+/** This many characters identify a hash; its title shows all of it. */
 const HASH_LETTERS = 10;
 
 function Hash({ hash }: { hash: string }) {

@@ -1,4 +1,4 @@
-/** The system prompt of one agent, on a page of its own. */
+/** The system prompt of one agent on its own page. */
 
 import { useApp, useData } from "../../core/app";
 import { Avatar } from "../../ui/Avatar";

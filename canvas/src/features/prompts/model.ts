@@ -1,4 +1,4 @@
-/** The system prompt of an agent, as it told it when it put it together. What has another shape reads as absent. */
+/** The system prompt that an agent reported when it was built. A member of another shape reads as absent. */
 
 import { list, members, number, text } from "../../core/state/json";
 
@@ -13,7 +13,7 @@ export interface Section {
   bytes: number;
   tokens: number;
   hash: string;
-  /** What was left out of it to keep the budget. */
+  /** What was left out to stay within the budget. */
   shortened: string | null;
 }
 
@@ -24,7 +24,7 @@ export interface Build {
   tokens: number;
   budget: number;
   warnings: readonly string[];
-  /** What the running session has; null: nobody said. */
+  /** Hash in the running session; null: not reported. */
   sessionHash: string | null;
   builtAt: string;
   revision: number;
@@ -122,12 +122,12 @@ export function sumOf(sections: readonly Section[], what: "tokens" | "bytes"): n
   return sections.reduce((sum, each) => sum + each[what], 0);
 }
 
-/** How often the words are in a text, whatever their case. */
+/** How often a text contains the words, ignoring case. */
 export function countOf(where: string, words: string): number {
   return words === "" ? 0 : where.toLowerCase().split(words.toLowerCase()).length - 1;
 }
 
-/** A text cut where the words are in it: every other piece is one of them. */
+/** The text split at the words: every other piece is a match. */
 export function piecesOf(where: string, words: string): string[] {
   if (words === "" || where.toLowerCase().length !== where.length) return [where];
   const pieces: string[] = [];

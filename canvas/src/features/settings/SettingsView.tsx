@@ -1,4 +1,4 @@
-/** What a person chooses for this browser, and the way out. */
+/** Settings of this browser, and logging out. */
 
 import { useId, useState, type ReactNode } from "react";
 import { useApp, useSession, useSettings } from "../../core/app";
@@ -65,7 +65,7 @@ export function SettingsView() {
   );
 }
 
-/** Asked of the browser only when the person wants it. */
+/** The browser is asked for permission only when the person enables it. */
 function Notices() {
   const { settings } = useApp();
   const { notify, cannotNotify, sound } = useSettings();
@@ -105,7 +105,7 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
   );
 }
 
-/** The way there on narrow screens, whose rail has no room for it. */
+/** The way to this view on narrow screens, whose rail has no room for it. */
 function Connect() {
   return (
     <section className={group.group} aria-labelledby="settings-connect">
@@ -120,7 +120,7 @@ function Connect() {
   );
 }
 
-/** The same. */
+/** As above. */
 function Instructions() {
   const { identity } = useSession();
   if (identity.user.role !== "owner") return null;

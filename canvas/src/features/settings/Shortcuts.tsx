@@ -1,4 +1,4 @@
-/** All keys that do something. */
+/** All keyboard shortcuts. */
 
 import { useSettings } from "../../core/app";
 import { Dialog } from "../../ui/Dialog";

@@ -1,4 +1,4 @@
-/** Tells that the page is not live, and as of when it shows what it shows; and that a link did not let in whom it was for. */
+/** Says that the page is not live and as of when its data is, and that a login link failed. */
 
 import { useApp, useSession } from "../../core/app";
 import { Button, IconButton } from "../../ui/Button";

@@ -1,4 +1,4 @@
-/** Whose organisation this is, how it stands, and whether what is shown is live. */
+/** The name of the organisation, its status counts, and whether the page is live. */
 
 import { useMemo } from "react";
 import { useSession } from "../../core/app";

@@ -1,4 +1,4 @@
-/** For whoever is not logged in: how to get in. */
+/** Shown without a session: how to log in. */
 
 import { ShellCommand } from "../../ui/ShellCommand";
 import { Icon } from "../../ui/Icon";

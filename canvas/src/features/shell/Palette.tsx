@@ -1,4 +1,4 @@
-/** Finds agents, chats, open work and commands by a few letters. */
+/** Find agents, chats, open delegations and commands by a few letters. */
 
 import { useId, useMemo, useState, type KeyboardEvent } from "react";
 import { useApp, useData, useSession } from "../../core/app";

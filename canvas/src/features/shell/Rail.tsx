@@ -1,4 +1,4 @@
-/** The ways to the views; at the bottom of narrow screens. */
+/** Navigation between the views; at the bottom of narrow screens. */
 
 import { useSession, usePlace } from "../../core/app";
 import { Badge } from "../../ui/Badge";
@@ -17,11 +17,11 @@ interface Item {
   to: Place;
   icon: IconName;
   label: string;
-  /** Where the label is too long for the rail: the same with a place to break it. */
+  /** Where the label is too long for the rail: the same with a break opportunity. */
   shown?: string;
-  /** On narrow screens the settings lead to it. */
+  /** On narrow screens the settings link to it. */
   wide?: boolean;
-  /** Only owners have something to do there. */
+  /** Only for owners. */
   owners?: boolean;
 }
 

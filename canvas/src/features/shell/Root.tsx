@@ -1,4 +1,4 @@
-/** Shows the door: logged in, logged out, or neither known yet. */
+/** The page by its login state: logged in, logged out, or still unknown. */
 
 import { AppContext, SessionContext, type App } from "../../core/app";
 import { Button } from "../../ui/Button";

@@ -26,7 +26,7 @@ import { AttentionBar } from "../attention/AttentionBar";
 import { UndoBar } from "../../ui/UndoBar";
 import { useAttention } from "../attention/useAttention";
 
-// The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
+// The first script contains the first view; large and rarely used views are loaded on demand.
 const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
 const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
 const ThreadView = lazyPart(() => import("../threads").then((found) => found.ThreadView));
@@ -38,7 +38,7 @@ const DelegationView = lazyPart(() => import("../delegations/DelegationView").th
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
 const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
 
-/** So long after the first picture the rest is loaded. */
+/** Delay after the first render before the other views are preloaded. */
 const PRELOAD_AFTER_MS = 1_000;
 
 type Layer = "palette" | "shortcuts" | null;
@@ -52,7 +52,7 @@ export function Shell() {
   useAnnouncedDecisions();
   const place = usePlace();
   useLayoutEffect(() => {
-    document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
+    document.getElementById("view")?.scrollTo(0, 0); // its result is no clean-up function
   }, [place.view]);
   const isShown = state !== null;
   useEffect(() => {
@@ -162,7 +162,7 @@ function Opening() {
   );
 }
 
-/** The strip, and the keys that walk through what needs a person. */
+/** The attention bar, and the keys that go through its entries. */
 function Attention({ onShortcuts }: { onShortcuts: () => void }) {
   const attention = useAttention();
   const { singleKeys } = useSettings();
@@ -171,7 +171,7 @@ function Attention({ onShortcuts }: { onShortcuts: () => void }) {
   return <AttentionBar attention={attention} />;
 }
 
-/** Walks through the open work, the newest first. */
+/** Go through the open delegations, newest first. */
 function useNextDelegation(): () => void {
   const session = useSession();
   const { router } = useApp();
@@ -194,7 +194,7 @@ function useTitle(state: State | null, orgName: string, canSend: boolean): void 
   }, [unread, name]);
 }
 
-/** Says what became of the answers to approvals, wherever the person is meanwhile. */
+/** Announce the results of decisions, whichever view is shown. */
 function useAnnouncedDecisions(): void {
   const told = useStored(useSession().decisions.outcome);
   useEffect(() => {

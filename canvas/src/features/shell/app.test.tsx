@@ -37,7 +37,7 @@ class Browser {
       if (path === "/login") this.use((JSON.parse(body as string) as { code: string }).code);
       if (path !== "/login" && path !== "/session") return new Promise<Response>(() => undefined);
       const failed = path === "/login" && this.refused ? USED : this.cookie === null ? "no session" : null;
-      return failed === null ? Response.json(controllerOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
+      return failed === null ? Response.json(sessionOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
     });
   }
 

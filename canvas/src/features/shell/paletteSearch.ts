@@ -1,4 +1,4 @@
-/** What the palette finds: agents, chats, open work and commands; unread and recent ones first. */
+/** Results of the palette: agents, chats, open delegations and commands; unread and recent ones first. */
 
 import type { Delegation } from "../../core/state/delegations";
 import type { Chat, Workspace } from "../../core/state/model";
@@ -37,7 +37,7 @@ export function search(
   return [...found.slice(0, MAX_RESULTS), ...delegationsFor(wanted, workspaces, delegations), ...doing];
 }
 
-/** Work is found by its words and by who does it; without words it would only be in the way. */
+/** Delegations match by task and agent; without search words they are left out. */
 function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, delegations: readonly Delegation[]): SearchResult[] {
   if (wanted.length === 0) return [];
   const found: SearchResult[] = [];
@@ -50,7 +50,7 @@ function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<strin
   return found;
 }
 
-/** What is called exactly so, then what begins so, then who has something to read, then who was talked to last. */
+/** Exact names first, then names that begin with the words, then unread chats, then recent ones. */
 function byRelevance(words: string, chats: ReadonlyMap<string, Chat>): (one: Workspace, other: Workspace) => number {
   const nearness = (each: Workspace): number => {
     const name = each.name.toLowerCase();

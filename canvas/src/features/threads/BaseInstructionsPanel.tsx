@@ -1,5 +1,4 @@
-/** The instructions a thread was born with: word by word, with their hash, their version and where they come from; and the layers
- * on top of them. */
+/** The base instructions of a thread: the full text with hash, version and source, and the layers on top of them. */
 
 import { useSession } from "../../core/app";
 import { useRequest } from "../../core/api/useRequest";

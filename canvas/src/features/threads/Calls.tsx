@@ -1,4 +1,4 @@
-/** What agents ask of each other: each call with its begin and its end, and how long a wait still lasts. */
+/** Calls between agents: each with its beginning and end, and the time left of a wait. */
 
 import { useSession } from "../../core/app";
 import { Link } from "../../ui/Link";
@@ -13,7 +13,7 @@ import { StatusGlyph } from "./ThreadStatus";
 import css from "./Threads.module.css";
 import { agentText, callLook, endText, nameOf, toolText } from "./texts";
 
-/** So much of what an agent was told says what it is about; all of it is in its thread. */
+/** This much of a call's text is shown; its thread has all of it. */
 const PREVIEW = 200;
 
 export function ThreadName({ id, known }: { id: string; known: ThreadsState }) {
@@ -80,7 +80,7 @@ function Agents({ agents }: { agents: readonly AgentState[] }) {
   );
 }
 
-/** Times of a wait are the server's, so its clock counts. */
+/** Times of a wait are server times, so the server's clock counts. */
 export function TimeLeft({ micros }: { micros: number }) {
   const now = useSeconds(true) + useStored(useSession().decisions.clockSkew);
   const left = micros / 1_000_000 - now / 1_000;

@@ -1,4 +1,4 @@
-/** What the model will see of a thread, in order and to the letter: where each part comes from, and how much of it it is. */
+/** The model context of a thread, in order and in full: the source and the size of each part. */
 
 import { useSession } from "../../core/app";
 import { useRequest } from "../../core/api/useRequest";
@@ -12,7 +12,7 @@ import { pathOf } from "./useThreads";
 import { useOneAtATime } from "./useOneAtATime";
 import { roleText } from "./texts";
 
-/** As much of a long text is shown before it is asked for. */
+/** This much of a long text is shown before it is expanded. */
 const SHORT = 600;
 
 export function ModelContextPanel({ thread }: { thread: ThreadItem }) {

@@ -1,5 +1,4 @@
-/** What a person may do with a thread besides talking: stop it, have it summed up, close it, take it up again, go on from it in
- * another one. What the server refuses is said beside it. */
+/** Actions on a thread: interrupt, compact, close, resume and fork. An error is shown beside them. */
 
 import { useId, useState, type FormEvent } from "react";
 import { useApp, useSession } from "../../core/app";
@@ -111,7 +110,7 @@ function ForkDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
     value: input[name],
     onChange: (next: string) => {
       setWish({ ...input, [name]: next });
-      setKey(newId()); // asked for otherwise it is another fork, also if only the answer to the first one was lost
+      setKey(newId()); // with other options it is another fork, also if only the response to the first request was lost
     },
   });
   const submit = (event: FormEvent): void => {
@@ -160,7 +159,7 @@ interface FieldProps {
   onChange: (value: string) => void;
   hint?: string;
   long?: boolean;
-  /** Whole numbers from 1 to this. */
+  /** A whole number from 1 to this. */
   number?: number;
 }
 

@@ -1,5 +1,5 @@
-/** Where a person says something to a thread: to the turn that runs, as a turn of its own, or whatever fits. What was typed
- * stays until the server has it, also while this is not shown. */
+/** Input to a thread: to the running turn, as its own turn, or either. The text stays until the server has it, also while
+ * this is not shown. */
 
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { useSession, useSettings } from "../../core/app";

@@ -1,5 +1,4 @@
-/** What is said and done in a thread, line by line as it comes. Words of models, agents and people are shown as the text they
- * are. */
+/** The log of a thread, line by line as it arrives. Text of models, agents and people is shown verbatim. */
 
 import { useMemo, useRef, useState, type ReactNode } from "react";
 import { useSession } from "../../core/app";
@@ -31,7 +30,7 @@ export function ThreadLog({ thread, known, store, isRead }: Props) {
   return <Lines thread={thread} known={known} store={store} log={log} />;
 }
 
-/** A part of its own: what follows the end begins with what is scrolled. */
+/** A component of its own: following the end depends on the element that scrolls. */
 function Lines({ thread, known, store, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
   const { inside, lines, more } = useVisibleEntries(log);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
@@ -59,7 +58,7 @@ function Earlier({ known, store, id, onMore }: { known: ThreadsState; store: Sto
   const kept = useRef<EarlierLines>({ before: 0, lines: [] });
   const read = (): void => {
     if (reading) return;
-    // As many as were asked for are shown once they are read, however often that is tried.
+    // The requested number is shown once it is read, however often the read is retried.
     if (problem === null) onMore();
     setProblem(null);
     if ((known.logs.get(id)?.from ?? 0) === 0) return;
@@ -70,7 +69,7 @@ function Earlier({ known, store, id, onMore }: { known: ThreadsState; store: Sto
   };
   return (
     <p>
-      {/* Not `disabled`, which would take the focus from whoever is on it. */}
+      {/* Not `disabled`, which would take the focus away. */}
       <Button aria-disabled={reading} onClick={read}>
         {reading ? "Reading…" : "Show earlier lines"}
       </Button>{" "}
@@ -94,7 +93,7 @@ interface LogContext {
   outputs: ReadonlyMap<string, ToolOutputEntry>;
 }
 
-/** How a line is shown; null: it is only for the machine. */
+/** How a line is rendered; null: it is not shown. */
 function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, outputs }: LogContext): ReactNode {
   if (entry === null) return null;
   switch (type) {
@@ -138,7 +137,7 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
   }
 }
 
-/** What changes about the thread itself. */
+/** Changes of the thread itself. */
 function Other({ type, entry, at, first }: { type: string; entry: unknown; at: string; first: boolean }) {
   switch (type) {
     case "base": {

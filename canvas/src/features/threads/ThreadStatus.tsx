@@ -1,4 +1,4 @@
-/** How something stands as glyph and words; the colour only repeats what the shape says. */
+/** A status as glyph and label; the colour only repeats the shape. */
 
 import type { ReactNode } from "react";
 import { showInvisible } from "../../core/text/invisible";

@@ -1,5 +1,4 @@
-/** One thread on a page of its own: what is said in it, the tree it belongs to, what its model will see, and the instructions
- * it was born with. It grows while one looks. */
+/** One thread on its own page: its log, its tree, its model context, and its base instructions. Updated live. */
 
 import { useEffect, useRef } from "react";
 import { useApp, useData, useSession } from "../../core/app";
@@ -88,7 +87,7 @@ function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
   );
 }
 
-/** The short words where there is little room; both are read as the long ones. */
+/** The short text where space is scarce; screen readers get the long one. */
 function ResponsiveText({ words, short }: { words: string; short: string }) {
   return (
     <>

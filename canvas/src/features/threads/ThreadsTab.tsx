@@ -1,4 +1,4 @@
-/** The threads of one agent, newest first: who they are, how they stand, what they cost. */
+/** The threads of one agent, newest first: name, status and cost. */
 
 import { useRef, useState } from "react";
 import { useSession } from "../../core/app";

@@ -1,5 +1,5 @@
-/** The tree that a thread belongs to: who started whom, how each stands, who waits for whom and until when; below it every call
- * between them, and what became of each letter. */
+/** The tree of a thread: parents, statuses, and waits with their deadlines; below it every call between its threads and the
+ * state of each message. */
 
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
@@ -12,7 +12,7 @@ import { StatusGlyph, ThreadStatus } from "./ThreadStatus";
 import css from "./Threads.module.css";
 import { kindText, mailText, nameOf, receiptText } from "./texts";
 
-/** More than these nobody reads in one list. */
+/** A longer list is not readable. */
 const MAX_CALLS = 200;
 
 export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: string; isRead: boolean }) {
@@ -77,7 +77,7 @@ function when(at: string | null): number {
   return at === null ? 0 : Date.parse(at);
 }
 
-/** Deeper than this the rows go no further to the right. */
+/** Deeper rows are not indented further. */
 const MAX_INDENT = 6;
 
 function TreeRow({ node: { thread, level, waits }, known, isHere }: { node: Node; known: ThreadsState; isHere: boolean }) {

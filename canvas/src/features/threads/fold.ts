@@ -1,24 +1,24 @@
-/** What a page knows of threads: made of what it read and of what it hears, in any order, and equal in the end. Pure; what
- * was heard before changes nothing, and what was missed is counted, to be read. */
+/** Known state of threads, folded from reads and events: the same result in any order. Pure; repeated events change nothing,
+ * and gaps are counted, so that they are read. */
 
 import { at, list, members, number, text } from "../../core/state/json";
 import type { CollabCallEntry, CollabPage, EntryItem, EventFrame, MailItem, ThreadItem, TurnAcceptedEntry, UsageEntry } from "../../core/wire";
 
-/** A call of one agent to others: its begin, and its end once there is one. */
+/** A call between agents: its beginning, and its end once there is one. */
 export interface CallState {
   key: string;
-  /** As it was told last: as it ended, or as it began. */
+  /** The latest version: as it ended, or as it began. */
   call: CollabCallEntry;
   beganAt: string | null;
   endedAt: string | null;
 }
 
-/** A part of a log without holes. */
+/** A part of a log without gaps. */
 export interface Log {
   lines: readonly EntryItem[];
   /** Ordinals up to this one are not in it. */
   from: number;
-  /** The last line that was told of; lines up to it are still to be read if it is behind the last one here. */
+  /** Ordinal of the last known line. Lines up to it that are not here yet are still to be read. */
   lastSeen: number;
 }
 
@@ -26,13 +26,13 @@ export interface ThreadsState {
   threads: ReadonlyMap<string, ThreadItem>;
   calls: ReadonlyMap<string, CallState>;
   mail: ReadonlyMap<string, MailItem>;
-  /** Of threads whose lines are shown. */
+  /** Logs of threads whose lines are shown. */
   logs: ReadonlyMap<string, Log>;
-  /** Counts what only reading again can complete. */
+  /** Counts the gaps that only a read can close. */
   gaps: number;
 }
 
-/** What a view is about: a tree, or the threads of a workspace. */
+/** What a view covers: a tree, or the threads of a workspace. */
 export type Scope = { rootId: string } | { workspaceId: string };
 
 export const EMPTY_THREADS: ThreadsState = { threads: new Map(), calls: new Map(), mail: new Map(), logs: new Map(), gaps: 0 };
@@ -56,7 +56,7 @@ export function withCollab(known: ThreadsState, page: CollabPage): ThreadsState 
   return { ...known, calls, mail };
 }
 
-/** Lines that were read behind `after`. What does not touch what is there takes its place. */
+/** Add lines that were read after `after`. If they do not join the known lines, they replace them. */
 export function withLines(known: ThreadsState, threadId: string, read: { after: number; lines: readonly EntryItem[] }): ThreadsState {
   const log = known.logs.get(threadId);
   const end = log === undefined ? read.after : lastOf(log);
@@ -106,7 +106,7 @@ function line(known: ThreadsState, id: string, payload: unknown, frame: EventFra
   const item: EntryItem = { ordinal, type, entry, item_id: `${id}.${ordinal}`, turn_id: text(payload, "turn_id"), at: frame.timestamp };
   let next = withLogEntry(known, id, item);
   const thread = known.threads.get(id);
-  // A list is read in pages: what is in none of them is not missed.
+  // A list is read in pages: a thread that no page contains is not missing.
   if (thread === undefined) return "rootId" in scope ? withGap(next) : next;
   if (type === "collab") next = entry === null ? withGap(next) : { ...next, calls: withCall(new Map(next.calls), entry, frame.timestamp) };
   if (ordinal <= thread.last_ordinal) return next;
@@ -122,10 +122,10 @@ function withLogEntry(known: ThreadsState, id: string, item: EntryItem): Threads
   return { ...known, logs: new Map(known.logs).set(id, next), gaps: follows ? known.gaps : known.gaps + 1 };
 }
 
-/** Lines without which a thread's figures are wrong. */
+/** Entries that change a thread's figures: a missing one makes them wrong. */
 const COUNTS: ReadonlySet<string> = new Set(["turn_accepted", "turn_started", "turn_ended", "usage", "settings", "closed", "resumed", "base"]);
 
-/** What one line makes of a thread, as the server folds it. */
+/** Apply one entry to a thread, as the server does. */
 function withEntry(thread: ThreadItem, { type, entry, turn_id }: EntryItem): ThreadItem {
   switch (type) {
     case "turn_accepted":
@@ -163,7 +163,7 @@ function without(ids: readonly string[], gone: string | null): string[] {
   return ids.filter((each) => each !== gone);
 }
 
-/** A call that has ended stays so. */
+/** An ended call stays ended. */
 function withCall(calls: Map<string, CallState>, entry: unknown, when: string): Map<string, CallState> {
   const call = entry as CollabCallEntry;
   const key = `${call.sender_thread_id} ${call.call_id}`;
@@ -185,7 +185,7 @@ function withMail(known: ThreadsState, payload: unknown, timestamp: string): Thr
   return { ...known, mail: new Map(known.mail).set(mail_id, later(known.mail.get(mail_id), told)) };
 }
 
-/** Receipts go one way, and a letter was sent when it was heard of first. */
+/** Receipts go one way, and the first known time of sending counts. */
 function later(before: MailItem | undefined, told: MailItem): MailItem {
   if (before === undefined) return told;
   const sent_at = before.sent_at < told.sent_at ? before.sent_at : told.sent_at;
@@ -205,16 +205,16 @@ function newer(one: string, other: string): string {
   return one > other ? one : other;
 }
 
-// -- what is shown ------------------------------------------------------------------------------------------------------
+// -- selectors -----------------------------------------------------------------------------------------------------------
 
 export interface Node {
   thread: ThreadItem;
   level: number;
-  /** Its waits that go on: whom it waits for. */
+  /** Its running waits. */
   waits: readonly CallState[];
 }
 
-/** A tree from its root down, those of one parent in the order of their birth. What lost its parent stands at the top. */
+/** The tree from its root, siblings in the order of creation. A thread with a missing parent is at the top. */
 export function treeRows({ threads, calls }: ThreadsState): Node[] {
   const below = new Map<string, ThreadItem[]>();
   for (const thread of [...threads.values()].sort(byCreation)) {

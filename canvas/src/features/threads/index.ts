@@ -1,4 +1,4 @@
-/** All that is shown of threads, in one part that is loaded when it is needed. */
+/** The views of threads, as one lazily loaded part. */
 
 export { ThreadsTab } from "./ThreadsTab";
 export { ThreadView } from "./ThreadView";

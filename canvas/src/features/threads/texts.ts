@@ -1,4 +1,4 @@
-/** How threads stand, in words. */
+/** Texts about threads. */
 
 import type { AgentState, CollabCallEntry, MailItem, Provenance, ThreadItem } from "../../core/wire";
 
@@ -74,7 +74,7 @@ export function toolText(tool: string): string {
   return ASKS[tool] ?? tool;
 }
 
-/** How a call ended, or that it goes on. */
+/** How a call ended, or that it is running. */
 export function endText({ tool, status, timed_out }: CollabCallEntry): string {
   if (status === "inProgress") return tool === "wait" ? "waiting" : "begun";
   if (timed_out) return "timed out";

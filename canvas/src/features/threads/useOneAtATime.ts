@@ -1,5 +1,5 @@
-/** A reading that is never made twice at once: whoever asks meanwhile gets what is read once more after it. Where much happens,
- * the server is asked as often as it answers, and not as often as something happens. */
+/** Never run a read twice at once: calls during a run share one more run after it. On a busy tree the server is asked as
+ * often as it responds, not as often as something happens. */
 
 import { useCallback, useRef } from "react";
 

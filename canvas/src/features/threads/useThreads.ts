@@ -1,4 +1,4 @@
-/** Reads what is known of threads, and keeps it as news come. What was missed is read again. */
+/** Read threads, apply events to them, and read again what was missed. */
 
 import { useEffect, useState } from "react";
 import { useSession } from "../../core/app";
@@ -17,7 +17,7 @@ export interface ThreadsRead {
   store: Store<ThreadsState>;
 }
 
-/** `read` reads all again and writes it into the book. */
+/** `read` reads everything again and writes it to the store. */
 export function useThreads(scope: Scope, read: (store: Store<ThreadsState>) => Promise<void>): ThreadsRead {
   const { threadEvents } = useSession();
   const [store] = useState(() => createStore<ThreadsState>(EMPTY_THREADS));
@@ -42,14 +42,14 @@ export function useThreads(scope: Scope, read: (store: Store<ThreadsState>) => P
 }
 
 const PAGE = 200;
-/** More lines are not read at once. Pages are not counted: one ends early where long lines fill it. */
+/** At most this many lines are read at once. Pages are not counted: long lines fill one early. */
 const MAX_LINES = 20 * PAGE;
 
 export function pathOf(threadId: string, what = ""): string {
   return `/threads/${encodeURIComponent(threadId)}${what}`;
 }
 
-/** Reads a tree, what its agents do with each other, and the end of one thread's log or what is new of it. */
+/** Read a tree, the calls between its agents, and the end of one thread's log or what is new of it. */
 export async function readTree(api: Api, threadId: string, store: Store<ThreadsState>): Promise<void> {
   const [tree, collab] = await Promise.all([api.request<ThreadTreeView>("GET", pathOf(threadId, "/tree")), api.request<CollabPage>("GET", pathOf(threadId, "/collab"))]);
   store.update((known) => withCollab(withThreads(known, tree.threads), collab));
@@ -70,14 +70,14 @@ async function readLines(api: Api, threadId: string, store: Store<ThreadsState>,
   }
 }
 
-/** Lines before those that are there which were read and do not touch them yet, for the next try when one page failed. */
+/** Earlier lines that were read and do not join the known ones yet, kept for the next attempt when a page failed. */
 export interface EarlierLines {
-  /** The ordinal up to which they are missing. */
+  /** Ordinal up to which lines are missing. */
   before: number;
   lines: EntryItem[];
 }
 
-/** Reads the lines before what is there, in as many pages as their length takes; shown once they touch it. */
+/** Read earlier lines, in as many pages as their length takes; shown once they join the known ones. */
 export async function readEarlier(api: Api, threadId: string, store: Store<ThreadsState>, kept: EarlierLines): Promise<void> {
   const before = store.get().logs.get(threadId)?.from ?? 0;
   const from = Math.max(0, before - PAGE);
@@ -93,7 +93,7 @@ export async function readEarlier(api: Api, threadId: string, store: Store<Threa
 
 const THREADS = 50;
 
-/** Reads a page of a workspace's threads; whether there is none behind it. */
+/** Read a page of a workspace's threads. Returns whether it was the last one. */
 export async function readThreads(api: Api, workspaceId: string, store: Store<ThreadsState>, input: { state: string | null; before: string | null }): Promise<boolean> {
   const query = new URLSearchParams({ limit: String(THREADS) });
   if (input.state !== null) query.set("state", input.state);

@@ -1,26 +1,26 @@
-/** Which lines of a log are in the document, and where its panel is scrolled to: at the end for whoever is there, and nothing
- * moves for whoever reads. */
+/** Which lines of a log are rendered, and the scroll position of its panel: at the end it follows, elsewhere nothing
+ * moves. */
 
 import { useLayoutEffect, useMemo, useRef, useState, type RefObject } from "react";
 import type { EntryItem } from "../../core/wire";
 import { lastOf, type Log } from "./fold";
 
-/** More lines than these are not in the document at once. */
+/** At most this many lines are rendered at once. */
 const SHOWN = 300;
-/** Whoever is so near to the end follows it. */
+/** Closer to the end than this, the panel follows it. */
 const NEAR_PX = 80;
 
 interface VisibleEntries {
-  /** For what is first in the panel that scrolls. */
+  /** For the first element in the scrolling panel. */
   inside: RefObject<HTMLElement | null>;
   lines: readonly EntryItem[];
-  /** As many more before them. */
+  /** Render as many earlier lines again. */
   more: () => void;
 }
 
 export function useVisibleEntries(log: Log | undefined): VisibleEntries {
   const [count, setCount] = useState(SHOWN);
-  /** From where on lines are shown to whoever reads back: none goes away at the top because one comes at the end. */
+  /** First rendered line while the person reads back: a new line at the end removes none at the top. */
   const [held, setHeld] = useState<number | null>(null);
   const last = log === undefined ? 0 : lastOf(log);
   const first = held ?? last - count + 1;
@@ -40,8 +40,8 @@ export function useVisibleEntries(log: Log | undefined): VisibleEntries {
     const panel = inside.current?.parentElement;
     if (!panel) return;
     const onLook = (): void => latest.current();
-    document.addEventListener("scroll", onLook, true); // with little height the page scrolls around the panel
-    panel.addEventListener("toggle", onLook, true); // what is unfolded at the end puts its reader before the end; it does not bubble
+    document.addEventListener("scroll", onLook, true); // on a low window the page scrolls instead of the panel
+    panel.addEventListener("toggle", onLook, true); // expanding an entry at the end moves the position away from the end; `toggle` does not bubble
     return () => {
       document.removeEventListener("scroll", onLook, true);
       panel.removeEventListener("toggle", onLook, true);
@@ -51,7 +51,7 @@ export function useVisibleEntries(log: Log | undefined): VisibleEntries {
     const panel = inside.current?.parentElement;
     if (panel && near.current) panel.scrollTop = panel.scrollHeight;
   }, [last, held]);
-  // Lines that came before the others put whoever asked for them before the end, without a scroll.
+  // Inserted earlier lines move the position away from the end without a scroll event.
   useLayoutEffect(() => latest.current(), [log?.from, count]);
   const more = (): void => {
     setCount((before) => before + SHOWN);
@@ -60,7 +60,7 @@ export function useVisibleEntries(log: Log | undefined): VisibleEntries {
   return { inside, lines, more };
 }
 
-/** What scrolls the panel: itself, or what it lies in. */
+/** The element that scrolls: the panel, or an ancestor. */
 function scrollerOf(panel: HTMLElement): HTMLElement {
   for (let each: HTMLElement | null = panel; each !== null; each = each.parentElement) {
     if (/auto|scroll/.test(getComputedStyle(each).overflowY)) return each;
