@@ -1,7 +1,7 @@
 // @vitest-environment node
 /// <reference types="node" />
-/** Guards the layout of the sources: who may import whom, and no import cycles. Imports of types count too: a cycle of types
- * also means that neither module can be read alone. */
+/** Check the layout of the sources: allowed imports between layers, and no cycles. Type imports count too: in a cycle of
+ * types no module can be understood alone. */
 
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -12,7 +12,7 @@ type Graph = ReadonlyMap<string, readonly string[]>;
 const ROOT = "src";
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"(\.[^"]*)"/g;
 
-/** What a folder may import besides itself. Features may import each other, without cycles. */
+/** What a layer may import besides itself. Features may import each other, without cycles. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   ui: ["core"],
@@ -23,7 +23,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
 const layerOf = (file: string): string => file.split("/")[0] ?? "";
 const featureOf = (file: string): string => file.split("/")[1] ?? "";
-/** Tests and their tools may look at all layers: nothing imports them. */
+/** Tests and their tools may import every layer; only tests import them. */
 const isTest = (file: string): boolean => /\.test\.tsx?$/.test(file) || file.startsWith("core/testing/");
 
 function readImports(): Graph {
@@ -38,7 +38,7 @@ function resolve(file: string, name: string): string {
   return found;
 }
 
-/** The imports that the table does not allow. */
+/** Imports that the table does not allow. */
 function forbidden(graph: Graph): string[] {
   const wrong = [...graph].filter(([file]) => !isTest(file)).flatMap(([file, imported]) => {
     const allowed = [layerOf(file), ...(LAYERS[layerOf(file)] ?? [])];
@@ -47,7 +47,7 @@ function forbidden(graph: Graph): string[] {
   return wrong.sort();
 }
 
-/** The features, and which of them each one imports. */
+/** For each feature the features that it imports. */
 function featureGraph(graph: Graph): Graph {
   const found = new Map<string, Set<string>>();
   for (const [file, imported] of graph) {
@@ -59,7 +59,7 @@ function featureGraph(graph: Graph): Graph {
   return new Map([...found].map(([name, others]) => [name, [...others]]));
 }
 
-/** The first cycle that a depth-first search meets; null: there is none. */
+/** The first cycle found by a depth-first search; null: none. */
 function cycleIn(graph: Graph): string[] | null {
   const done = new Set<string>();
   const path: string[] = [];

@@ -41,7 +41,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <AgentStatusMark standing={status} />
+          <AgentStatusMark status={status} />
         </span>
         <span className={css.badges}>
           <Badge unread={unanswered} word="without an answer" wrong />

@@ -12,7 +12,7 @@ function seat(id: string, parentId: string | null, turn = 0): OrgNode {
   return { id, parentId, name: `agent ${id}`, createdAt: String(turn).padStart(9, "0") };
 }
 
-/** Parents as numbers: below which of those before it each one stands; -1 at the top. */
+/** `parents`: for each agent the index of an earlier one; -1 for the top. */
 function organisation(parents: readonly number[]): Map<string, OrgNode> {
   const nodes = parents.map((parent, at) => seat(`n${at}`, parent < 0 ? null : `n${parent % Math.max(1, at)}`, at));
   return new Map(nodes.map((each) => [each.id, each]));
@@ -122,7 +122,7 @@ test("an agent that comes or goes moves only its team and the frames around it",
   );
 });
 
-/** The team, the frames around it, and what stands in frames of that chain which had to move as a whole. */
+/** Everything outside of the changed team keeps its place; frames around it may move as a whole. */
 function expectOthersStay(tree: Tree, before: Layout, after: Layout, team: string): void {
   const chain = new Set<string>();
   for (let id: string | undefined = team; id !== undefined; id = tree.parent.get(id)) chain.add(id);
@@ -151,7 +151,7 @@ test("a large organisation is laid out at once", () => {
   layOut(large, NOBODY, null);
   const start = performance.now();
   const layout = layOut(large, NOBODY, null);
-  // The budget is 150 ms on an idle machine; what is looked for here is a cost that grows with the square.
+  // The budget is 150 ms on an idle machine; this bound only finds quadratic cost.
   expect(performance.now() - start).toBeLessThan(1_500);
   expect(layout.cards.size).toBe(10_000);
 });

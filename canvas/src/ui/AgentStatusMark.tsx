@@ -1,9 +1,9 @@
 /** The status of an agent as glyph and label; the colour only repeats the shape. */
 
-import { STATUS_TEXTS, type AgentStatus as StandingName } from "../core/state/agentStatus";
+import { STATUS_TEXTS, type AgentStatus } from "../core/state/agentStatus";
 import css from "./AgentStatusMark.module.css";
 
-const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
+const SHAPES: Readonly<Record<AgentStatus, React.ReactNode>> = {
   online: <circle cx="6" cy="6" r="4.5" fill="currentColor" />,
   waiting: <path d="M6 .8L11.2 6 6 11.2.8 6z" fill="currentColor" />,
   asking: <path d="M3 1.5h6M3 10.5h6M3.5 1.8c0 4.6 5 3.8 5 8.4M8.5 1.8c0 4.6-5 3.8-5 8.4" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />,
@@ -34,7 +34,7 @@ const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
   offline: <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function AgentStatusGlyph({ status }: { status: StandingName }) {
+export function AgentStatusGlyph({ status }: { status: AgentStatus }) {
   return (
     <svg className={`${css.glyph} ${css[status]}`} viewBox="0 0 12 12" aria-hidden="true" focusable="false">
       {SHAPES[status]}
@@ -42,11 +42,11 @@ export function AgentStatusGlyph({ status }: { status: StandingName }) {
   );
 }
 
-export function AgentStatusMark({ standing }: { standing: StandingName }) {
+export function AgentStatusMark({ status }: { status: AgentStatus }) {
   return (
-    <span className={`${css.standing} ${css[standing]}`}>
-      <AgentStatusGlyph status={standing} />
-      {STATUS_TEXTS[standing]}
+    <span className={`${css.standing} ${css[status]}`}>
+      <AgentStatusGlyph status={status} />
+      {STATUS_TEXTS[status]}
     </span>
   );
 }

@@ -2,14 +2,14 @@
 
 import { createStore, useStored } from "../core/store/store";
 
-const said = createStore({ text: "", turn: 0 });
+const announcement = createStore({ text: "", turn: 0 });
 
 export function announce(text: string): void {
-  said.update(({ turn }) => ({ text, turn: turn + 1 }));
+  announcement.update(({ turn }) => ({ text, turn: turn + 1 }));
 }
 
 export function Announcer() {
-  const { text, turn } = useStored(said);
+  const { text, turn } = useStored(announcement);
   // A repeated announcement is read only if the text differs.
   return (
     <div className="visually-hidden" role="status" aria-live="polite">

@@ -25,7 +25,7 @@ test("a press outside of a dialog closes it", () => {
 test("text that is selected up to outside of a dialog leaves it open", () => {
   const { onClose, dialog, field } = shown();
   fireEvent.pointerDown(field);
-  fireEvent.click(dialog); // a browser clicks what holds both where the button went down and where it went up
+  fireEvent.click(dialog); // a browser targets the common ancestor of pointer down and pointer up
   expect(onClose).not.toHaveBeenCalled();
   fireEvent.pointerDown(dialog);
   fireEvent.click(field);

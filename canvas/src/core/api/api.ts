@@ -281,8 +281,8 @@ export class Api {
   }
 
   async uploadLimits(): Promise<UploadLimits> {
-    const told = await this.request("GET", "/uploads/limits");
-    return { fileBytes: number(told, "max_file_bytes") ?? Infinity, files: number(told, "max_attachments") ?? Infinity };
+    const limits = await this.request("GET", "/uploads/limits");
+    return { fileBytes: number(limits, "max_file_bytes") ?? Infinity, files: number(limits, "max_attachments") ?? Infinity };
   }
 
   async createWorkspace(wanted: NewWorkspace): Promise<CreatedWorkspace> {

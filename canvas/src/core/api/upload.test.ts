@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { NoResponseError, ApiError } from "./errors";
 import { UploadCancelledError, upload } from "./upload";
 
-/** A request that the test answers. */
+/** A fake XMLHttpRequest, answered by the test. */
 class Wire {
   static last: Wire;
   readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};

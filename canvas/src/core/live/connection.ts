@@ -78,27 +78,27 @@ export class Connection {
   private dispatch(what: LinkEvent): void {
     if (this.stopped) return;
     const wasLive = this.link.phase === "live";
-    const [next, deeds] = step(this.link, what, { now: Date.now(), chance: Math.random() });
+    const [next, effects] = step(this.link, what, { now: Date.now(), chance: Math.random() });
     this.link = next;
-    for (const action of deeds) this.perform(action);
+    for (const action of effects) this.perform(action);
     this.show(wasLive);
   }
 
-  private perform(deed: LinkEffect): void {
-    switch (deed.do) {
+  private perform(effect: LinkEffect): void {
+    switch (effect.do) {
       case "open":
         return this.open();
       case "close":
         return this.closeSocket();
       case "send":
-        return this.socket?.send(JSON.stringify(deed.frame));
+        return this.socket?.send(JSON.stringify(effect.frame));
       case "apply":
-        return this.enqueue(deed.frame);
+        return this.enqueue(effect.frame);
       case "load_snapshot":
-        return this.loadSnapshot(deed.delayMs);
+        return this.loadSnapshot(effect.delayMs);
       case "wait":
         clearTimeout(this.waitTimer);
-        this.waitTimer = setTimeout(this.retry, deed.ms);
+        this.waitTimer = setTimeout(this.retry, effect.ms);
         return;
       case "check_session":
         return navigator.onLine ? this.options.checkSession() : undefined;

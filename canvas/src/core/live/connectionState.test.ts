@@ -10,18 +10,18 @@ import { backOff, INITIAL, SESSION_ENDED, step, type LinkEffect, type LinkEvent,
 
 const HELLO = { type: "hello", protocol: PROTOCOL, epoch: "e1", org_id: "org", head: 5, user: {}, heartbeat_s: 15, server_time: "" };
 
-/** Plays what happens, one second apart unless told otherwise, and keeps what was to be done. */
+/** Run events through the state machine, one second apart by default, and record the effects. */
 class Play {
   link: Link = INITIAL;
-  readonly deeds: LinkEffect[] = [];
+  readonly effects: LinkEffect[] = [];
   now = 1_000_000;
 
   on(...all: LinkEvent[]): this {
     for (const what of all) {
       this.now += 100;
-      const [next, deeds] = step(this.link, what, { now: this.now, chance: 0.5 });
+      const [next, effects] = step(this.link, what, { now: this.now, chance: 0.5 });
       this.link = next;
-      this.deeds.push(...deeds);
+      this.effects.push(...effects);
     }
     return this;
   }
@@ -31,11 +31,11 @@ class Play {
   }
 
   taken(): LinkEffect[] {
-    return this.deeds.splice(0);
+    return this.effects.splice(0);
   }
 
   done(kind: LinkEffect["do"]): LinkEffect[] {
-    return this.deeds.filter((action) => action.do === kind);
+    return this.effects.filter((action) => action.do === kind);
   }
 }
 
@@ -68,7 +68,7 @@ test("events in order are applied, repeats are dropped without a question", () =
 
 test("a frame whose prev is not the last one causes exactly one resume, and is not applied", () => {
   const play = live().frames(event(9_999, 1), event(10_000, 9_999));
-  expect(play.deeds).toEqual([{ do: "send", frame: { type: "subscribe", after: 5, epoch: "e1" } }]);
+  expect(play.effects).toEqual([{ do: "send", frame: { type: "subscribe", after: 5, epoch: "e1" } }]);
   expect(play.link.phase).toBe("resuming");
   play.frames({ type: "resumed", after: 5, upto: 7, count: 1 }, event(7, 5));
   expect(play.done("apply")).toHaveLength(1);
@@ -77,7 +77,7 @@ test("a frame whose prev is not the last one causes exactly one resume, and is n
 
 test("a ping that knows of more than came is a gap too", () => {
   const play = live().frames({ type: "ping", head_sent: 5 });
-  expect(play.deeds).toEqual([]);
+  expect(play.effects).toEqual([]);
   play.frames({ type: "ping", head_sent: 8 });
   expect(play.done("send")).toHaveLength(1);
 });
@@ -86,7 +86,7 @@ test("an answer that does not come is asked for again", () => {
   const play = live().frames(event(9, 8));
   play.taken();
   play.frames({ type: "ping", head_sent: 8 });
-  expect(play.deeds).toEqual([]);
+  expect(play.effects).toEqual([]);
   play.now += 11_000;
   play.frames({ type: "ping", head_sent: 8 });
   expect(play.done("send")).toHaveLength(1);
@@ -99,7 +99,7 @@ test("after three resumes in ten seconds it loads a snapshot instead", () => {
   expect(play.done("load_snapshot")).toHaveLength(1);
   play.taken();
   play.frames(event(11, 5)).on({ kind: "snapshot", baseline: { after: 20, epoch: "e1" } });
-  expect(play.deeds).toEqual([{ do: "send", frame: { type: "subscribe", after: 20, epoch: "e1" } }]);
+  expect(play.effects).toEqual([{ do: "send", frame: { type: "subscribe", after: 20, epoch: "e1" } }]);
 });
 
 test("a new epoch drops what was known: a snapshot first, then on behind it", () => {
@@ -115,7 +115,7 @@ test("a snapshot that cannot be loaded is asked for again, later each time", () 
   const play = live().frames({ type: "snapshot_required", reason: "too_many" });
   play.taken();
   play.on({ kind: "snapshot_failed" }, { kind: "snapshot_failed" }, { kind: "snapshot_failed" });
-  const delays = play.deeds.map((action) => (action.do === "load_snapshot" ? action.delayMs : -1));
+  const delays = play.effects.map((action) => (action.do === "load_snapshot" ? action.delayMs : -1));
   expect(delays).toEqual([...delays].sort((one, other) => one - other));
   expect(delays[2]).toBeGreaterThan(delays[0] ?? 0);
 });
@@ -132,18 +132,18 @@ test("a channel that is silent for two and a half heartbeats is left", () => {
   const play = live();
   play.now += 37_000;
   play.on({ kind: "clock" });
-  expect(play.deeds).toEqual([]);
+  expect(play.effects).toEqual([]);
   play.now += 1_000;
   play.on({ kind: "clock" });
-  expect(play.deeds.map((action) => action.do)).toEqual(["close", "wait"]);
+  expect(play.effects.map((action) => action.do)).toEqual(["close", "wait"]);
 });
 
 test("losing the network counts at once", () => {
   const play = live().on({ kind: "offline" });
-  expect(play.deeds.map((action) => action.do)).toEqual(["close", "wait"]);
+  expect(play.effects.map((action) => action.do)).toEqual(["close", "wait"]);
   play.taken();
   play.on({ kind: "closed", code: 1006 });
-  expect(play.deeds).toEqual([]);
+  expect(play.effects).toEqual([]);
 });
 
 test("waits grow to five seconds at most and are spread by chance", () => {
@@ -154,24 +154,24 @@ test("waits grow to five seconds at most and are spread by chance", () => {
 
 test("a slow reader's close is a cut like another: it comes back and resumes", () => {
   const play = live().on({ kind: "closed", code: 4008 });
-  expect(play.deeds.map((action) => action.do)).toEqual(["wait"]);
+  expect(play.effects.map((action) => action.do)).toEqual(["wait"]);
   play.taken();
   play.on({ kind: "retry" }).frames(HELLO);
-  expect(play.deeds).toEqual([{ do: "open" }, { do: "send", frame: { type: "subscribe", after: 5, epoch: "e1" } }]);
+  expect(play.effects).toEqual([{ do: "open" }, { do: "send", frame: { type: "subscribe", after: 5, epoch: "e1" } }]);
 });
 
 test("a socket that never greets may mean that the session is over", () => {
   const play = live().on({ kind: "closed", code: 1006 }, { kind: "retry" });
   play.taken();
   play.on({ kind: "closed", code: 1006 });
-  expect(play.deeds.map((action) => action.do)).toEqual(["check_session", "wait"]);
+  expect(play.effects.map((action) => action.do)).toEqual(["check_session", "wait"]);
 });
 
 test("an ended session ends it for good", () => {
   const play = live().on({ kind: "closed", code: SESSION_ENDED });
-  expect(play.deeds).toEqual([{ do: "log_out" }]);
+  expect(play.effects).toEqual([{ do: "log_out" }]);
   play.taken();
-  expect(play.on({ kind: "retry" }, { kind: "clock" }).deeds).toEqual([]);
+  expect(play.on({ kind: "retry" }, { kind: "clock" }).effects).toEqual([]);
 });
 
 test("a newer protocol asks for a reload", () => {
@@ -189,7 +189,7 @@ test("frames of any shape are counted and never thrown", () => {
   );
 });
 
-/** A channel that loses, repeats and cuts, in front of a server that keeps the contract. */
+/** A channel that loses, repeats and interrupts, in front of a server that follows the contract. */
 test("whatever the channel loses, repeats or cuts, the page ends with what the server has", () => {
   const id = fc.constantFrom("a", "b", "cx");
   const verb: fc.Arbitrary<Verb> = fc.oneof(
@@ -206,15 +206,15 @@ test("whatever the channel loses, repeats or cuts, the page ends with what the s
       let now = 0;
       const happen = (what: LinkEvent): void => {
         now += 5_000;
-        const [next, deeds] = step(link, what, { now, chance: 0 });
+        const [next, effects] = step(link, what, { now, chance: 0 });
         link = next;
-        for (const action of deeds) perform(action);
+        for (const action of effects) perform(action);
       };
-      const perform = (deed: LinkEffect): void => {
-        if (deed.do === "apply") state = apply(state, deed.frame);
-        else if (deed.do === "open") happen({ kind: "frame", frame: HELLO });
-        else if (deed.do === "send") resume(Number(deed.frame["after"]));
-        else if (deed.do === "load_snapshot") load();
+      const perform = (effect: LinkEffect): void => {
+        if (effect.do === "apply") state = apply(state, effect.frame);
+        else if (effect.do === "open") happen({ kind: "frame", frame: HELLO });
+        else if (effect.do === "send") resume(Number(effect.frame["after"]));
+        else if (effect.do === "load_snapshot") load();
       };
       const resume = (after: number): void => {
         const missed = server.journal.filter((frame) => (frame.seq ?? 0) > after);

@@ -11,13 +11,13 @@ export type TabMessage =
 export class Tabs {
   private channel: BroadcastChannel | null;
 
-  constructor(onWord: (word: TabMessage) => void) {
+  constructor(onMessage: (message: TabMessage) => void) {
     this.channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("molecule");
-    if (this.channel !== null) this.channel.onmessage = (message) => parseMessage(message.data, onWord);
+    if (this.channel !== null) this.channel.onmessage = (message) => parseMessage(message.data, onMessage);
   }
 
-  post(word: TabMessage): void {
-    this.channel?.postMessage(word);
+  post(message: TabMessage): void {
+    this.channel?.postMessage(message);
   }
 
   close(): void {
@@ -26,10 +26,10 @@ export class Tabs {
   }
 }
 
-function parseMessage(value: unknown, onWord: (word: TabMessage) => void): void {
+function parseMessage(value: unknown, onMessage: (message: TabMessage) => void): void {
   const kind = text(value, "kind");
-  if (kind === "logged_out") return onWord({ kind });
+  if (kind === "logged_out") return onMessage({ kind });
   const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];
-  if (kind === "logged_in" && owner !== null) onWord({ kind, owner });
-  if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onWord({ kind, owner, workspaceId, seq });
+  if (kind === "logged_in" && owner !== null) onMessage({ kind, owner });
+  if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onMessage({ kind, owner, workspaceId, seq });
 }

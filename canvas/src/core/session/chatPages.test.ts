@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { TestPage } from "../testing/testPage";
 import type { TimelinePage } from "../wire";
 
-/** A server whose answers are held back until the test lets them go; `asked`: before which line each page ends. */
+/** A server whose responses the test releases. `asked`: the `before` parameter of each request. */
 class Held {
   readonly made = new TestPage();
   readonly asked: (number | undefined)[] = [];
@@ -23,7 +23,7 @@ class Held {
     for (let turn = 0; turn < count; turn += 1) this.made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
   }
 
-  /** Answers the question that has this place among all that were asked. */
+  /** Respond to the request at this position. */
   async answer(at: number): Promise<void> {
     this.answers[at]?.();
     await passed();
@@ -48,7 +48,7 @@ async function passed(): Promise<void> {
   for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
 }
 
-/** The numbers of `count` lines that end with the newest one. */
+/** Sequence numbers of the newest `count` lines. */
 function newest(held: Held, count: number): number[] {
   return held.made.server.timeline("a").slice(-count).map(({ seq }) => seq);
 }
@@ -63,7 +63,7 @@ test("the newest page is asked for after a snapshot, though an older page is on 
   expect(held.asked).toEqual([undefined, newest(held, 250)[0], undefined]);
   await held.answer(2);
   expect(held.seqs()).toEqual(newest(held, 50));
-  await held.answer(1); // it ends where lines were that are there no more
+  await held.answer(1); // the lines it joined are no longer there
   await held.answer(3);
   expect(held.seqs()).toEqual(newest(held, 100));
 });

@@ -9,7 +9,8 @@ import type { DelegationDetail, DelegationItem, DelegationPage } from "../wire";
 import { ApiError } from "../api/errors";
 import { MissedDelegations } from "./missedDelegations";
 
-/** A page that knew so many as open, and heard nothing until all had ended; the pages of the server tell of none of them. */
+/** A page with `count` open delegations that all ended during an interruption, and a server whose pages contain none of
+ * them. */
 function late(count: number, trouble: Readonly<Record<string, Error>> = {}) {
   const server = new ModelServer();
   for (const id of ["a", "b"]) server.do({ verb: "create", id, parent: null });

@@ -6,7 +6,7 @@ import { memoryStorage } from "../testing/modelServer";
 const OWNER = { org: "org", user: "ada" };
 const NOW = "2026-03-01T10:00:00.000Z";
 
-/** A server that answers when it is told to. */
+/** A server that responds when the test says so. */
 class Line {
   readonly sent: { clientId: string; answer: (result: SendResult) => void }[] = [];
 

@@ -7,7 +7,7 @@ const THROTTLE_MS = 100;
 export class ReadMarks {
   private readonly send: (workspaceId: string, seq: number) => Promise<unknown>;
   private readonly pending = new Map<string, number>();
-  private readonly throttled = new Map<string, { timer: ReturnType<typeof setTimeout>; told: number }>();
+  private readonly throttled = new Map<string, { timer: ReturnType<typeof setTimeout>; sent: number }>();
 
   constructor(send: (workspaceId: string, seq: number) => Promise<unknown>) {
     this.send = send;
@@ -25,7 +25,7 @@ export class ReadMarks {
 
   /** Send what the throttle holds back: the page may be closing. */
   flush(): void {
-    for (const [workspaceId, { told }] of [...this.throttled]) this.endThrottle(workspaceId, told);
+    for (const [workspaceId, { sent }] of [...this.throttled]) this.endThrottle(workspaceId, sent);
   }
 
   stop(): void {
@@ -35,18 +35,18 @@ export class ReadMarks {
 
   private deliver(workspaceId: string, seq: number): void {
     clearTimeout(this.throttled.get(workspaceId)?.timer);
-    this.throttled.set(workspaceId, { timer: setTimeout(() => this.endThrottle(workspaceId, seq), THROTTLE_MS), told: seq });
+    this.throttled.set(workspaceId, { timer: setTimeout(() => this.endThrottle(workspaceId, seq), THROTTLE_MS), sent: seq });
     this.send(workspaceId, seq).then(
       () => this.pending.get(workspaceId) === seq && this.pending.delete(workspaceId),
       () => undefined, // sent again after the reconnect
     );
   }
 
-  private endThrottle(workspaceId: string, told: number): void {
+  private endThrottle(workspaceId: string, sent: number): void {
     clearTimeout(this.throttled.get(workspaceId)?.timer);
     this.throttled.delete(workspaceId);
     const seq = this.pending.get(workspaceId);
     // A smaller number is news too: a server restored from a backup counts on from there.
-    if (seq !== undefined && seq !== told) this.deliver(workspaceId, seq);
+    if (seq !== undefined && seq !== sent) this.deliver(workspaceId, seq);
   }
 }

@@ -1,6 +1,6 @@
 /** One logged-in session: state, live connection and commands. Views use it; it uses the pure state and the server. */
 
-import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace as Seated } from "../api/api";
+import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace } from "../api/api";
 import { UndoableDecisions } from "./undoableDecisions";
 import { Connection } from "../live/connection";
 import { newId } from "./ids";
@@ -63,7 +63,7 @@ export class SessionController {
   /** The last events about threads; empty: some may have been missed. Views of threads read and keep what they show. */
   readonly threadEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
   /** The workspace that was created last, with its token until that is hidden: the server does not return it twice. */
-  readonly createdWorkspace: Store<Seated | null> = createStore<Seated | null>(null);
+  readonly createdWorkspace: Store<CreatedWorkspace | null> = createStore<CreatedWorkspace | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   /** Counts prompt builds by workspace id; under "" the times at which builds may have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
@@ -107,7 +107,7 @@ export class SessionController {
     this.missedDelegations = new MissedDelegations(api, identity.org.id, this.data);
     this.problemLists = new ProblemLists(() => api.problems(identity.org.id), Date.now);
     this.decisions = new UndoableDecisions({ api, orgId: identity.org.id, data: this.data, undo: this.undo });
-    this.tabs = new Tabs((word) => this.receiveTabMessage(word, { onLogOut, onOther }));
+    this.tabs = new Tabs((message) => this.receiveTabMessage(message, { onLogOut, onOther }));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
       loadSnapshot: () => api.snapshot(identity.org.id),
@@ -243,10 +243,10 @@ export class SessionController {
 
   /** Move an agent with all its reports. Shown at once, and reverted if the server rejects it. */
   async moveWorkspace(id: string, parentId: string | null): Promise<void> {
-    const seat = this.data.get()?.orgNodes.get(id);
-    if (seat === undefined) return;
-    await this.setParent(id, seat.parentId, parentId);
-    this.undo.set({ text: `${seat.name} was moved.`, run: () => this.setParent(id, parentId, seat.parentId) });
+    const node = this.data.get()?.orgNodes.get(id);
+    if (node === undefined) return;
+    await this.setParent(id, node.parentId, parentId);
+    this.undo.set({ text: `${node.name} was moved.`, run: () => this.setParent(id, parentId, node.parentId) });
   }
 
   private async setParent(id: string, from: string | null, to: string | null): Promise<void> {
@@ -276,11 +276,11 @@ export class SessionController {
     this.readMarks.retry();
   }
 
-  private receiveTabMessage(word: TabMessage, { onLogOut, onOther }: Pick<SessionOptions, "onLogOut" | "onOther">): void {
-    if (word.kind === "logged_out") return onLogOut();
-    if (word.kind === "logged_in") return word.owner === this.owner ? undefined : onOther();
-    if (word.owner !== this.owner) return;
-    this.changeChat(word.workspaceId, (chat) => readUpTo(chat, word.seq));
+  private receiveTabMessage(message: TabMessage, { onLogOut, onOther }: Pick<SessionOptions, "onLogOut" | "onOther">): void {
+    if (message.kind === "logged_out") return onLogOut();
+    if (message.kind === "logged_in") return message.owner === this.owner ? undefined : onOther();
+    if (message.owner !== this.owner) return;
+    this.changeChat(message.workspaceId, (chat) => readUpTo(chat, message.seq));
   }
 
   private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {

@@ -107,10 +107,10 @@ export class UndoableDecisions {
     this.merge([await this.options.api.approval(workspaceId, id)]);
   }
 
-  merge(told: readonly Approval[]): void {
+  merge(updates: readonly Approval[]): void {
     this.options.data.update((state) => {
       if (state === null) return state;
-      const approvals = withApprovals(state.approvals, told);
+      const approvals = withApprovals(state.approvals, updates);
       return approvals === state.approvals ? state : { ...state, approvals };
     });
   }
@@ -172,8 +172,8 @@ export class UndoableDecisions {
       this.removeSent(approval.id);
       return null;
     } catch (error) {
-      const told = error instanceof ApiError ? approvalOf(members(error.body)?.["approval"]) : null;
-      if (told !== null) this.merge([told]);
+      const current = error instanceof ApiError ? approvalOf(members(error.body)?.["approval"]) : null;
+      if (current !== null) this.merge([current]);
       const again = error instanceof NoResponseError || (error instanceof ApiError && error.status >= 500);
       return this.settle({ ...held, phase: again ? "unsent" : "refused", problem: errorText(error) });
     }

@@ -22,7 +22,7 @@ const verb: fc.Arbitrary<Verb> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ verb: fc.constantFrom("give_up" as const, "send_again" as const), id: ID, at: fc.nat(9) }) },
   { weight: 3, arbitrary: fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: ID, text: WORDS }) },
 );
-/** Where messages are on their way, so that there is something to answer. */
+/** Messages in delivery, so that there is something to answer. */
 const TALK: readonly Verb[] = [
   { verb: "create", id: "a", parent: null },
   ...["one", "two", "three"].map((text): Verb => ({ verb: "ask", id: "a", text })),
@@ -36,7 +36,7 @@ const obligation: fc.Arbitrary<Verb> = fc.oneof(
   fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: A, text: WORDS }),
   fc.record({ verb: fc.constantFrom("hand_over" as const, "handle" as const), id: A, count: fc.integer({ min: 1, max: 6 }) }),
 );
-/** Enough that each way of a duty is walked. */
+/** Enough runs to cover every transition of an obligation. */
 const MANY = { numRuns: 400 };
 const anything = fc.array(verb, { minLength: 1, maxLength: 50 });
 const answering = fc.array(fc.oneof({ weight: 3, arbitrary: obligation }, { weight: 1, arbitrary: verb }), { maxLength: 20 });
@@ -50,7 +50,7 @@ function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {
 const EMPTY: Snapshot = new ModelServer().snapshot();
 const start = (snapshot: Snapshot = EMPTY): State => applySnapshot(null, snapshot);
 
-/** What a snapshot tells, without what only events have: lines, and when something was last said on this page. */
+/** The state without what only events contain: lines, and the time of the last event. */
 function told(state: State): unknown {
   return {
     last: state.last,
@@ -61,12 +61,12 @@ function told(state: State): unknown {
   };
 }
 
-/** All of a chat's history, asked for when the page knew this state. */
+/** The whole history of a chat, requested when the page had this state. */
 function whole(server: ModelServer, id: string, { last }: State): Page {
   return { items: server.timeline(id), reachedEnd: true, isNewest: true, since: last };
 }
 
-/** A line as it is shown before what events tell in part was read: whether it was answered, without the details. */
+/** A line without what events contain only in part: whether it was answered, without the details. */
 function inText({ lastEventSeq: _toldBy, complete: _whole, obligation, ...line }: Line): unknown {
   return { ...line, owed: obligation?.state ?? "open" };
 }
@@ -75,7 +75,7 @@ function forgetful({ lastEventSeq: _toldBy, ...line }: Line): unknown {
   return line;
 }
 
-/** Delivers in batches, and now and then goes back and sends again what was sent. */
+/** Deliver in batches, repeating some of them. */
 function delivered(state: State, frames: readonly EventFrame[], cuts: readonly { take: number; back: number }[]): State {
   let at = 0;
   let now = state;
@@ -129,15 +129,15 @@ test("history and live events make the same lines", () => {
       const state = applyAll(start(), server.journal);
       for (const [id, chat] of state.chats) {
         const { lines } = withPage(undefined, whole(server, id, state));
-        // what retention took is in no history; it stays on a page that has it
+        // pruned lines are in no history; a page that has them keeps them
         const oldest = lines[0]?.seq ?? 0;
         const live = chat.lines.filter(({ seq }) => seq >= oldest);
         expect(live.map(inText)).toEqual(lines.map(inText));
-        // what is not to be read again has nothing that is not known
+        // complete lines match the history
         const known = new Set(live.filter((line) => line.complete).map((line) => line.id));
         const within = (line: Line): boolean => known.has(line.id);
         expect(live.filter(within).map(forgetful)).toEqual(lines.filter(within).map(forgetful));
-        // what events tell in part is whole once the page was read again
+        // incomplete lines are complete after reading the page again
         expect(withPage({ ...chat, lines: live }, whole(server, id, state)).lines.map(forgetful)).toEqual(lines.map(forgetful));
       }
     }),

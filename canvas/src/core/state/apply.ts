@@ -88,10 +88,10 @@ class Draft {
   put(workspace: Workspace): void {
     this.workspaces ??= new Map(this.base.workspaces);
     this.workspaces.set(workspace.id, workspace);
-    const seat = orgNodeOf(workspace);
-    if (sameOrgNode((this.orgNodes ?? this.base.orgNodes).get(seat.id), seat)) return;
+    const node = orgNodeOf(workspace);
+    if (sameOrgNode((this.orgNodes ?? this.base.orgNodes).get(node.id), node)) return;
     this.orgNodes ??= new Map(this.base.orgNodes);
-    this.orgNodes.set(seat.id, seat);
+    this.orgNodes.set(node.id, node);
   }
 
   remove(id: string, rev: number): void {
@@ -117,11 +117,11 @@ class Draft {
   }
 
   /** Apply an update of the obligations of a workspace. */
-  updateObligations(workspaceId: string, told: ObligationUpdate): void {
+  updateObligations(workspaceId: string, update: ObligationUpdate): void {
     if (this.workspace(workspaceId) === undefined) return;
-    this.change(workspaceId, (chat) => withObligationUpdate(chat, told));
+    this.change(workspaceId, (chat) => withObligationUpdate(chat, update));
     const known = (this.unanswered ?? this.base.unanswered).get(workspaceId);
-    const next = unansweredAfter(known, told);
+    const next = unansweredAfter(known, update);
     if (next !== (known ?? null)) this.setUnanswered(workspaceId, next);
   }
 

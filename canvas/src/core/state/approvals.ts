@@ -172,16 +172,16 @@ function decisionOf(value: unknown, nameOf: NameOf): Decision | null {
 }
 
 /** The later of two versions of one approval. */
-export function laterApproval(known: Approval | undefined, told: Approval): Approval {
-  if (known === undefined) return told;
-  const ahead = RANK[told.status] - RANK[known.status] || told.seq - known.seq;
-  return ahead > 0 ? told : known;
+export function laterApproval(known: Approval | undefined, update: Approval): Approval {
+  if (known === undefined) return update;
+  const ahead = RANK[update.status] - RANK[known.status] || update.seq - known.seq;
+  return ahead > 0 ? update : known;
 }
 
 /** The table with these approvals, within its bound; the same object if nothing is new. */
-export function withApprovals(all: Approvals, told: readonly Approval[]): Approvals {
+export function withApprovals(all: Approvals, updates: readonly Approval[]): Approvals {
   let next: Map<string, Approval> | null = null;
-  for (const each of told) {
+  for (const each of updates) {
     const known = (next ?? all).get(each.id);
     const later = laterApproval(known, each);
     if (later !== known) (next ??= new Map(all)).set(each.id, later);

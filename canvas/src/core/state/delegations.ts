@@ -84,41 +84,41 @@ export function isOpen({ status }: Pick<Delegation, "status">): boolean {
 export type DelegationUpdate = Partial<Delegation> & { id: string };
 
 /** Merge an update. The order of updates does not matter. */
-export function mergeDelegation(known: Delegation | undefined, news: DelegationUpdate, rev: number): Delegation {
-  if (known === undefined) return { ...blank(news.id), ...news, rev };
-  const fresh = isFresher(known, news, rev);
-  const [newer, older]: [DelegationUpdate, DelegationUpdate] = fresh ? [news, known] : [known, news];
-  const merged: Delegation = { ...blank(news.id), ...older, ...newer };
+export function mergeDelegation(known: Delegation | undefined, update: DelegationUpdate, rev: number): Delegation {
+  if (known === undefined) return { ...blank(update.id), ...update, rev };
+  const fresh = isFresher(known, update, rev);
+  const [newer, older]: [DelegationUpdate, DelegationUpdate] = fresh ? [update, known] : [known, update];
+  const merged: Delegation = { ...blank(update.id), ...older, ...newer };
   return {
     ...merged,
-    ...origin(known, news),
+    ...origin(known, update),
     reply: merged.status !== "completed" ? null : known.replyComplete ? known.reply : (newer.reply ?? older.reply ?? null),
-    replyComplete: merged.status === "completed" && (known.replyComplete || news.replyComplete === true),
-    attempt: Math.max(known.attempt, news.attempt ?? 0),
-    takenAt: known.takenAt ?? news.takenAt ?? null,
-    lifeAt: later(known.lifeAt, news.lifeAt ?? ""),
-    updatedAt: later(known.updatedAt, news.updatedAt ?? ""),
+    replyComplete: merged.status === "completed" && (known.replyComplete || update.replyComplete === true),
+    attempt: Math.max(known.attempt, update.attempt ?? 0),
+    takenAt: known.takenAt ?? update.takenAt ?? null,
+    lifeAt: later(known.lifeAt, update.lifeAt ?? ""),
+    updatedAt: later(known.updatedAt, update.updatedAt ?? ""),
     settledAt: RANK[merged.status] < RANK.completed ? null : (newer.settledAt ?? older.settledAt ?? null),
-    progress: newest(known.progress, news.progress ?? null),
-    lastEventSeq: Math.max(known.lastEventSeq, news.lastEventSeq ?? 0),
-    complete: known.complete || news.complete === true,
+    progress: newest(known.progress, update.progress ?? null),
+    lastEventSeq: Math.max(known.lastEventSeq, update.lastEventSeq ?? 0),
+    complete: known.complete || update.complete === true,
     rev: fresh ? rev || known.rev : known.rev,
   };
 }
 
 /** Whether the update has the newer status. Of two ends the first one is true. */
-function isFresher(known: Delegation, news: DelegationUpdate, rev: number): boolean {
-  if (news.status === undefined) return false;
-  const ahead = RANK[news.status] - RANK[known.status];
+function isFresher(known: Delegation, update: DelegationUpdate, rev: number): boolean {
+  if (update.status === undefined) return false;
+  const ahead = RANK[update.status] - RANK[known.status];
   if (ahead !== 0) return ahead > 0;
   if (rev > 0 && known.rev > 0) return isOpen(known) ? rev > known.rev : rev < known.rev;
-  return isOpen(known) && (news.updatedAt ?? "") >= known.updatedAt;
+  return isOpen(known) && (update.updatedAt ?? "") >= known.updatedAt;
 }
 
 /** Members that only the first event and pages contain, and that never change. */
-function origin(known: Delegation, news: DelegationUpdate): Partial<Delegation> {
-  const told = known.createdAt === "" && news.createdAt !== undefined ? { ...known, ...news } : known;
-  const { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf } = told;
+function origin(known: Delegation, update: DelegationUpdate): Partial<Delegation> {
+  const identity = known.createdAt === "" && update.createdAt !== undefined ? { ...known, ...update } : known;
+  const { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf } = identity;
   return { sourceId, targetId, task, seq, parentId, rootId, depth, createdAt, deadlineAt, retryOf };
 }
 
@@ -230,21 +230,21 @@ export function ofSnapshot(one: SnapshotDelegation): Delegation {
 
 /** From an event; null if its shape is unknown. `known` supplies only what events do not contain. */
 export function ofEvent(known: Delegation | undefined, frame: EventFrame): Delegation | null {
-  const news = updateOf(frame);
-  return news === null ? null : mergeDelegation(known, news, frame.seq === undefined ? 0 : frame.entity.rev);
+  const update = updateOf(frame);
+  return update === null ? null : mergeDelegation(known, update, frame.seq === undefined ? 0 : frame.entity.rev);
 }
 
 function updateOf(frame: EventFrame): DelegationUpdate | null {
   const { event, payload, timestamp, seq } = frame;
   const [id, targetId] = [text(payload, "delegation_id"), text(payload, "target_id")];
   if (id === null || targetId === null) return null;
-  const told = { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, updatedAt: timestamp, lastEventSeq: seq ?? 0 };
-  const ended = { ...told, phase: "ended", settledAt: timestamp };
+  const about = { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, updatedAt: timestamp, lastEventSeq: seq ?? 0 };
+  const ended = { ...about, phase: "ended", settledAt: timestamp };
   switch (event) {
     case "DELEGATION_SENT":
-      return { ...told, ...originOf(frame), status: "pending", phase: "waiting", complete: true };
+      return { ...about, ...originOf(frame), status: "pending", phase: "waiting", complete: true };
     case "DELEGATION_STATUS":
-      return seq === undefined ? { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, ...progressMembers(frame) } : { ...told, ...statusMembers(payload) };
+      return seq === undefined ? { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, ...progressMembers(frame) } : { ...about, ...statusMembers(payload) };
     case "DELEGATION_COMPLETE": {
       const reply = cutReply(text(payload, "response_preview") ?? "");
       return { ...ended, status: "completed", reply, replyComplete: isWholePreview(reply), error: null, reason: null, advice: null };
@@ -287,17 +287,17 @@ function statusMembers(payload: unknown): Partial<Delegation> {
 
 /** A progress report does not change the status. */
 function progressMembers({ payload, timestamp }: EventFrame): Partial<Delegation> {
-  const told = {
+  const progress = {
     current_step: text(payload, "current_step") ?? "",
     tools_used: list(payload, "tools_used").filter((each) => typeof each === "string"),
     eta_hint: text(payload, "eta_hint") ?? "",
   };
   const percent = number(payload, "percent");
-  return { progress: progressOf(percent === null ? told : { ...told, percent }, timestamp) };
+  return { progress: progressOf(percent === null ? progress : { ...progress, percent }, timestamp) };
 }
 
-function progressOf(told: DelegationProgress, when: string): Progress {
-  return { at: when, step: told.current_step ?? "", tools: told.tools_used ?? [], eta: told.eta_hint ?? "", percent: told.percent ?? null };
+function progressOf(progress: DelegationProgress, when: string): Progress {
+  return { at: when, step: progress.current_step ?? "", tools: progress.tools_used ?? [], eta: progress.eta_hint ?? "", percent: progress.percent ?? null };
 }
 
 /** Cut an answer as the server does: between characters, to a number of bytes. */

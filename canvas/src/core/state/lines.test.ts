@@ -7,10 +7,10 @@ import type { Chat, State } from "./model";
 import { applySnapshot } from "./snapshot";
 import { ModelServer } from "../testing/modelServer";
 
-/** A page of this many lines, as `Desk` reads them, only shorter. */
+/** Page size, smaller than that of the session. */
 const PAGE = 10;
 
-/** One agent's chat, on its server and on a page that is cut off now and then. */
+/** One agent's chat, on the server and on a page with interruptions. */
 class Talk {
   readonly server = new ModelServer();
   state: State;
@@ -24,19 +24,19 @@ class Talk {
     return this.state.chats.get("a");
   }
 
-  /** The agent says so many lines more. */
+  /** The agent sends this many messages. */
   say(count: number): this {
     for (let each = 0; each < count; each += 1) this.server.do({ verb: "answer", id: "a", text: `line ${this.server.history("a").length}` });
     return this;
   }
 
-  /** The page gets its events. */
+  /** Deliver the pending events. */
   hear(): this {
     this.state = applyAll(this.state, this.server.journal);
     return this;
   }
 
-  /** The page was cut off too long to resume. */
+  /** The interruption was too long to resume. */
   readAnew(): this {
     this.state = applySnapshot(this.state, this.server.snapshot());
     return this;
@@ -58,7 +58,7 @@ class Talk {
     return this;
   }
 
-  /** What the page must show: the end of the chat as it has heard of it, without a hole. */
+  /** The page must show the end of the known chat without a gap. */
   expectNoHole(): void {
     const { chat } = this;
     if (!chat?.loaded) return;

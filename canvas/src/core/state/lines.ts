@@ -165,13 +165,13 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
   const all = merge(rest, lines, since);
   const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
   // What is newer than everything known is new; its event arrives later and counts no line twice.
-  const told = known.last?.seq ?? 0;
+  const lastKnown = known.last?.seq ?? 0;
   const newest = lines.findLast(isMessageLine);
-  const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
+  const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(lastKnown, known.readSeq)).length;
   return {
     ...known,
     unread: Math.min(known.unread + unread, MAX_UNREAD),
-    last: newest !== undefined && newest.seq > told ? headOf(newest) : known.last,
+    last: newest !== undefined && newest.seq > lastKnown ? headOf(newest) : known.last,
     lines: all,
     loaded: known.loaded || isNewest,
     holeAfter: isNewest ? null : known.holeAfter,

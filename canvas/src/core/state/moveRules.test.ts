@@ -9,7 +9,7 @@ import type { State } from "./model";
 
 const IDS = ["a", "b", "c", "d", "e", "f"];
 
-/** Each of them under one that is older, or at the top. */
+/** Each one below an older one, or at the top. */
 const organisation = fc.array(fc.nat(6), { minLength: 6, maxLength: 6 }).map((picks): State => {
   const server = new ModelServer();
   IDS.forEach((id, at) => server.do({ verb: "create", id, parent: IDS[(picks[at] ?? 0) % (at + 1)] === id ? null : (IDS[(picks[at] ?? 0) % (at + 1)] ?? null) }));

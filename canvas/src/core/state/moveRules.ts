@@ -21,11 +21,11 @@ export function descendantsOf(tree: Tree, id: string): string[] {
 
 /** The state with another parent, before the server has confirmed it. The same object if the agent is unknown. */
 export function withParent(state: State, id: string, parentId: string | null): State {
-  const [workspace, seat] = [state.workspaces.get(id), state.orgNodes.get(id)];
-  if (workspace === undefined || seat === undefined) return state;
+  const [workspace, node] = [state.workspaces.get(id), state.orgNodes.get(id)];
+  if (workspace === undefined || node === undefined) return state;
   return {
     ...state,
     workspaces: new Map(state.workspaces).set(id, { ...workspace, parent_id: parentId }),
-    orgNodes: new Map(state.orgNodes).set(id, { ...seat, parentId }),
+    orgNodes: new Map(state.orgNodes).set(id, { ...node, parentId }),
   };
 }

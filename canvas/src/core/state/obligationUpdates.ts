@@ -32,24 +32,24 @@ export function isSettled(state: ObligationState): boolean {
   return state === "answered" || state === "declined";
 }
 
-export function obligationOf(told: ChatObligation | undefined): Obligation | null {
-  if (told === undefined) return null;
+export function obligationOf(update: ChatObligation | undefined): Obligation | null {
+  if (update === undefined) return null;
   return {
-    state: obligationStateOf(told.state),
-    dueAt: told.due_at ?? null,
-    draft: told.draft ?? null,
-    reason: told.reason ?? null,
-    template: told.template ?? null,
-    form: told.form ?? null,
-    tokens: told.tokens ?? null,
+    state: obligationStateOf(update.state),
+    dueAt: update.due_at ?? null,
+    draft: update.draft ?? null,
+    reason: update.reason ?? null,
+    template: update.template ?? null,
+    form: update.form ?? null,
+    tokens: update.tokens ?? null,
   };
 }
 
 /** The chat after an event about some of its messages; the same object if it has none of them. */
-export function withObligationUpdate(chat: Chat, told: ObligationUpdate): Chat {
-  const takes = (line: Line): boolean => line.author === "user" && line.seq >= told.first && line.seq <= told.last;
+export function withObligationUpdate(chat: Chat, update: ObligationUpdate): Chat {
+  const takes = (line: Line): boolean => line.author === "user" && line.seq >= update.first && line.seq <= update.last;
   if (!chat.lines.some(takes)) return chat;
-  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? updateLine(line, told) : line)) };
+  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? updateLine(line, update) : line)) };
 }
 
 function updateLine(line: Line, { seq, what, reason }: ObligationUpdate): Line {

@@ -41,8 +41,8 @@ function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<str
 }
 
 function approvalsOf(snapshot: Snapshot, known: State | null): Approvals {
-  const told = list(snapshot, "approvals").map(approvalOf).filter((each) => each !== null);
-  return withApprovals(withoutPending(known?.approvals ?? new Map()), told);
+  const pending = list(snapshot, "approvals").map(approvalOf).filter((each) => each !== null);
+  return withApprovals(withoutPending(known?.approvals ?? new Map()), pending);
 }
 
 function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRejection): RefusedDelegation {

@@ -21,14 +21,14 @@ export function buildTree(nodes: ReadonlyMap<string, OrgNode>): Tree {
   const roots: string[] = [];
   const children = new Map<string, string[]>();
   const parent = new Map<string, string>();
-  for (const seat of [...nodes.values()].sort(oldestFirst)) {
-    const above = seat.parentId;
-    if (above === null || above === seat.id || !nodes.has(above)) roots.push(seat.id);
+  for (const node of [...nodes.values()].sort(oldestFirst)) {
+    const above = node.parentId;
+    if (above === null || above === node.id || !nodes.has(above)) roots.push(node.id);
     else {
-      parent.set(seat.id, above);
+      parent.set(node.id, above);
       const siblings = children.get(above);
-      if (siblings) siblings.push(seat.id);
-      else children.set(above, [seat.id]);
+      if (siblings) siblings.push(node.id);
+      else children.set(above, [node.id]);
     }
   }
   breakCycles(nodes, { roots, children, parent });

@@ -18,7 +18,7 @@ function one(id: string, part: Item = {}): Approval {
 }
 
 beforeEach(() => {
-  Element.prototype.scrollIntoView = () => undefined; // jsdom lays nothing out, and has nothing to scroll
+  Element.prototype.scrollIntoView = () => undefined; // jsdom has no layout and no scrolling
   vi.useFakeTimers({ now: NOW });
 });
 afterEach(() => {

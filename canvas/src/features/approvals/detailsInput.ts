@@ -59,9 +59,9 @@ function lineOf(words: string, name: string): number | null {
 
 /** Line of a JSON syntax error: browsers report it in one of two ways, or not at all. */
 function lineOfFault(words: string, error: unknown): number {
-  const said = error instanceof Error ? error.message : "";
-  const line = /line (\d+)/.exec(said)?.[1];
+  const message = error instanceof Error ? error.message : "";
+  const line = /line (\d+)/.exec(message)?.[1];
   if (line !== undefined) return Number(line);
-  const position = /position (\d+)/.exec(said)?.[1];
+  const position = /position (\d+)/.exec(message)?.[1];
   return words.slice(0, position === undefined ? words.length : Number(position)).split("\n").length;
 }

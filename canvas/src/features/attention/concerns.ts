@@ -55,13 +55,13 @@ function unansweredConcerns(messages: readonly UnansweredMessage[]): Concern[] {
 }
 
 /** One for each agent with unclaimed messages, connected before or not. */
-function unclaimedConcerns(nodes: readonly UnclaimedMessages[]): Concern[] {
-  return nodes.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
+function unclaimedConcerns(workspaces: readonly UnclaimedMessages[]): Concern[] {
+  return workspaces.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
 }
 
 /** One for each agent with dead letters. */
-function deadLetterConcerns(letters: readonly DeadLetter[]): Concern[] {
-  return onePerAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
+function deadLetterConcerns(deadLetters: readonly DeadLetter[]): Concern[] {
+  return onePerAgent("undelivered", deadLetters.map((each) => ({ ...each, at: each.diedAt })));
 }
 
 /** One for each agent with failed, stuck or rejected delegations. */

@@ -134,7 +134,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <AgentStatusMark standing={status} />
+            <AgentStatusMark status={status} />
             <span className={css.last}>{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>

@@ -191,7 +191,7 @@ test("of ten thousand messages few are in the document", async () => {
   expect(screen.getByText("message 9999")).toBeTruthy();
 });
 
-/** A layout of lines 100 pixels high, of which three are seen. A browser scrolls at once and tells of it a frame later. */
+/** A layout with lines of 100 pixels, three of them visible. A browser scrolls at once and reports it a frame later. */
 function layOut(): HTMLElement {
   const lineOf = (element: Element): number => bodies().findIndex((line) => line === element);
   vi.spyOn(HTMLElement.prototype, "offsetHeight", "get").mockReturnValue(100);
@@ -205,7 +205,7 @@ function layOut(): HTMLElement {
   return scroller;
 }
 
-/** A chat of many lines that is looked at where it ends. */
+/** A long chat, scrolled to its end. */
 async function atTheEnd(): Promise<{ made: TestPage; scroller: HTMLElement }> {
   const made = page();
   for (let turn = 0; turn < 20; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
@@ -273,7 +273,7 @@ test("where the keyboard's focus holds a chat back from its end, the page says w
   expect(screen.getByRole("button", { name: /^\d new$/ })).toBeTruthy();
 });
 
-/** A chat in which a line came before its newest page could be read. */
+/** A chat in which a line arrived before its newest page was read. */
 async function unread(): Promise<{ made: TestPage; timeline: MockInstance<TestPage["api"]["timeline"]> }> {
   const made = page();
   made.server.do({ verb: "answer", id: "a", text: "what was said before" });

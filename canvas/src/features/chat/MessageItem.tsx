@@ -37,7 +37,7 @@ interface Props {
 
 export const MessageItem = memo(
   function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, chosen, onRetry, onDiscard }: Props) {
-    const [told, setTold] = useState(false);
+    const [showInstructions, setShowInstructions] = useState(false);
     const { id, obligation } = message;
     const fromAgent = message.author === "agent";
     const author = fromAgent ? agentName : (message.userName ?? ownName);
@@ -60,7 +60,7 @@ export const MessageItem = memo(
             <Options workspaceId={workspaceId} questionId={id} options={message.options} chosen={chosen} />
           )}
           {message.tick !== null && <DeliveryMark tick={message.tick} obligation={obligation} waits={waits} />}
-          {told && obligation !== null && <UsedInstructions obligation={obligation} />}
+          {showInstructions && obligation !== null && <UsedInstructions obligation={obligation} />}
           {id !== null && obligation?.draft && (
             <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} />
           )}
@@ -83,7 +83,7 @@ export const MessageItem = memo(
         <div className={css.tools}>
           <span>{exact(message.at)}</span>
           {obligation !== null && (
-            <IconButton icon="book" label="What it was told with" aria-expanded={told} onClick={() => setTold(!told)} />
+            <IconButton icon="book" label="What it was showInstructions with" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
           )}
           <CopyButton text={message.text} label="Copy message" />
           {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}

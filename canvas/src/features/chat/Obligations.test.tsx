@@ -22,7 +22,7 @@ async function page(verbs: readonly Verb[] = ASKED, options?: ConstructorParamet
   return made;
 }
 
-/** Events come, and what they tell only in part is read. */
+/** Deliver events, and read what they contain only in part. */
 async function happen(made: TestPage, ...verbs: readonly Verb[]): Promise<void> {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   for (const each of verbs) made.server.do(each);

@@ -69,8 +69,8 @@ export function conversationItems({ lines, unsent, delegations, approvals = [], 
   let before: Message | null = null;
   let day = "";
   let marked = newAfter === null;
-  const told = withApprovals(lines.flatMap((line) => itemOf(line, delegations)), approvals);
-  for (const one of [...told, ...waiting(lines, unsent)]) {
+  const entries = withApprovals(lines.flatMap((line) => itemOf(line, delegations)), approvals);
+  for (const one of [...entries, ...waiting(lines, unsent)]) {
     const at = timeOf(one);
     const ownDay = dayKey(Date.parse(at), zone);
     const newDay = ownDay !== day;

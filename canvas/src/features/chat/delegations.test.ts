@@ -34,7 +34,7 @@ function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {
   return server;
 }
 
-/** Without what only tells which of two sources is newer. */
+/** Without the members that only decide which source is newer. */
 function forgetful({ rev: _rev, lastEventSeq: _toldBy, updatedAt: _updatedAt, ...rest }: Delegation): unknown {
   return rest;
 }

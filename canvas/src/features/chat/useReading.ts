@@ -31,17 +31,17 @@ export function useReadMarks(workspaceId: string, chat: Chat, following: boolean
 
 /** Announce new delegations of the open chat and how they ended. */
 export function useAnnouncedDelegations(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
-  const told = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
+  const announced = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
   useEffect(() => {
     if (!loaded) return;
-    const works = lines.map(({ delegationId }) => delegations.get(delegationId ?? "")).filter((each) => each !== undefined);
-    const before = told.current;
-    const all = new Map(works.map((each) => [each.id, isOpen(each) ? "open" : each.status]));
-    told.current = { all, last: Math.max(before?.last ?? 0, ...works.map(({ seq }) => seq)) };
+    const shownDelegations = lines.map(({ delegationId }) => delegations.get(delegationId ?? "")).filter((each) => each !== undefined);
+    const before = announced.current;
+    const all = new Map(shownDelegations.map((each) => [each.id, isOpen(each) ? "open" : each.status]));
+    announced.current = { all, last: Math.max(before?.last ?? 0, ...shownDelegations.map(({ seq }) => seq)) };
     if (before === null) return;
     // Delegations of an older page are not new.
     const isNews = ({ id, seq }: Delegation): boolean => (before.all.has(id) ? before.all.get(id) !== all.get(id) : seq > before.last);
-    const news = works.findLast(isNews);
+    const news = shownDelegations.findLast(isNews);
     if (news !== undefined) announce(isOpen(news) ? `${name} gave work to another agent` : `Work that ${name} gave was ${ENDS[news.status] ?? "ended"}`);
   }, [name, lines, delegations, loaded]);
 }
@@ -50,12 +50,12 @@ const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelle
 
 /** Announce messages that arrive in the open chat to screen readers. */
 export function useAnnouncedMessages(name: string, lines: readonly Line[], loaded: boolean): void {
-  const told = useRef<number | null>(null);
+  const announced = useRef<number | null>(null);
   const last = lines.findLast(isMessageLine);
   useEffect(() => {
     if (!loaded) return;
-    const before = told.current;
-    told.current = Math.max(before ?? 0, last?.seq ?? 0);
+    const before = announced.current;
+    announced.current = Math.max(before ?? 0, last?.seq ?? 0);
     if (before !== null && last && last.author === "agent" && last.seq > before) announce(`New message from ${name}`);
   }, [name, last, loaded]);
 }

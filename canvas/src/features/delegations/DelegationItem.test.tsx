@@ -25,7 +25,7 @@ const DAY: readonly Verb[] = [
   { verb: "settle", id: "a", at: 1, how: "completed", text: "word ".repeat(80).trim() },
 ];
 
-/** The clocks of the page are read when it is loaded. */
+/** The clocks of the page start when its modules are loaded. */
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:05:00Z"), toFake: ["Date"] }));
 afterEach(() => void vi.useFakeTimers({ now: Date.parse("2026-03-01T12:05:00Z"), toFake: ["Date"] }));
 
@@ -107,7 +107,7 @@ test("what waits tells how many are before it, and that the agent is paused", as
   expect(bubble("d2").textContent).toContain("1 other before it, the agent is paused");
 });
 
-/** The server's answer: it has ended, in this way. */
+/** The server's response for an ended delegation. */
 function ended(made: TestPage, how: "cancelled" | "completed" | "failed"): DelegationItem {
   made.server.do({ verb: "settle", id: "a", at: 0, how, text: "It was enough." });
   return made.server.timeline("a").find((item) => item.kind === "delegation") as DelegationItem;

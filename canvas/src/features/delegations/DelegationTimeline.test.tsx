@@ -6,7 +6,7 @@ import { DelegationTimeline } from "./DelegationTimeline";
 
 const BEGIN = Date.parse("2026-03-01T12:00:00Z");
 
-/** The time line of work that was given so many seconds ago and waits. */
+/** The timeline of a waiting delegation that was created `seconds` ago. */
 function shown(seconds: number): HTMLElement {
   const node: DelegationNode = {
     id: "d1",

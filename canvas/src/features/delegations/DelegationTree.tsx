@@ -79,7 +79,7 @@ export function DelegationTree({ rows, now, onOpen, onFold }: Props) {
             active={place === at}
             state={delegationState({ ...node, lifeAt: node.lifeAt ?? node.createdAt }, targets.get(node.targetId ?? ""), now, stuckSeconds)}
             elapsed={stopwatch(node.createdAt, node.settledAt === null ? now : Date.parse(node.settledAt))}
-            told={elapsedText(row, now)}
+            elapsedLabel={elapsedText(row, now)}
             onPress={(onTwist) => {
               setActive(node.id);
               if (onTwist && row.expanded !== null) onFold(node.id, row.expanded);
@@ -108,14 +108,14 @@ interface RowProps extends Omit<TreeRow, "branch"> {
   active: boolean;
   state: DelegationState;
   elapsed: string;
-  told: string;
+  elapsedLabel: string;
   onPress: (onTwist: boolean) => void;
 }
 
 const MARKS = { circle: "It is below itself: the data are wrong.", missing: "What it is a part of is not kept any more." };
 
 const Row = memo(
-  function Row({ branch, node, level, position, siblings, expanded, active, state, elapsed, told, onPress }: RowProps) {
+  function Row({ branch, node, level, position, siblings, expanded, active, state, elapsed, elapsedLabel, onPress }: RowProps) {
     const name = useNameOf(node.targetId, node.targetName);
     const place: React.CSSProperties & Record<"--level", number> = { "--level": level };
     return (
@@ -162,7 +162,7 @@ const Row = memo(
               {plainLine(node.reply)}
             </p>
           )}
-          <p className={css.quiet}>{told}</p>
+          <p className={css.quiet}>{elapsedLabel}</p>
         </div>
       </div>
     );
@@ -172,7 +172,7 @@ const Row = memo(
     one.active === other.active &&
     one.state === other.state &&
     one.elapsed === other.elapsed &&
-    one.told === other.told &&
+    one.elapsedLabel === other.elapsedLabel &&
     one.expanded === other.expanded &&
     one.position === other.position &&
     one.siblings === other.siblings &&

@@ -17,10 +17,10 @@ const TREE: readonly Verb[] = [
   { verb: "settle", id: "b", at: 0, how: "failed", text: "no paper" },
 ];
 
-/** The clocks of the page are read when it is loaded. */
+/** The clocks of the page start when its modules are loaded. */
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:01:00Z"), toFake: ["Date"] }));
 
-/** The server's word on a delegation, from its own rows. */
+/** The server's response for a delegation, from its own rows. */
 function fullOf(made: TestPage, id: string, earlier = 0): DelegationDetail {
   const rows = ["a", "b", "c"].flatMap((each) => made.server.timeline(each)).filter((item) => item.kind === "delegation");
   const item = rows.find((each) => each.delegation_id === id);

@@ -23,17 +23,17 @@ export interface DelegationRead {
 export function useDelegationDetail(id: string | null): DelegationRead {
   const session = useSession();
   const lost = useStored(session.connection.view).mode === "lost";
-  const stands = useData((state) => versionOf(state.delegations.get(id ?? "")));
+  const version = useData((state) => versionOf(state.delegations.get(id ?? "")));
   const [full, setFull] = useState<DelegationDetail | null>(null);
   const [failure, setFailure] = useState<{ words: string; missing: boolean } | null>(null);
   const [turn, setTurn] = useState(0);
   const known = full?.delegation.delegation_id === id ? full : null;
   const isFirst = known === null;
-  const isNew = isFirst || (stands !== "" && stands !== versionOf(ofHistory(known.delegation)));
+  const isNew = isFirst || (version !== "" && version !== versionOf(ofHistory(known.delegation)));
   const wanted = useRef(id);
   wanted.current = id;
   // The first read sets the version itself: that must not cause another read.
-  const change = isFirst ? "" : stands;
+  const change = isFirst ? "" : version;
   useEffect(() => {
     if (id === null || lost || !isNew) return;
     const read = (): void => {

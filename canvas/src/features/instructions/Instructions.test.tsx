@@ -38,7 +38,7 @@ interface Call {
   body: Record<string, unknown>;
 }
 
-/** The server's answers; what was asked is kept. */
+/** Responses of the server; requests are recorded. */
 class Answers {
   readonly calls: Call[] = [];
   templates = [BASE, OWN];
@@ -64,21 +64,21 @@ class Answers {
 }
 
 let answers: Answers;
-const benches: TestPage[] = [];
+const testPages: TestPage[] = [];
 
 beforeEach(() => {
   answers = new Answers();
 });
 afterEach(() => {
   vi.useRealTimers();
-  for (const { app } of benches.splice(0)) app.unsaved.retain(() => false); // what asks before a page is left is the window's
+  for (const { app } of testPages.splice(0)) app.unsaved.retain(() => false); // the listener that asks before leaving belongs to the window
 });
 
 function page(role = "owner"): TestPage {
   const made = new TestPage({ role });
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  benches.push(made);
+  testPages.push(made);
   vi.spyOn(made.api, "request").mockImplementation((async (method: string, path: string, body: unknown) => {
     const answer = answers.answer(method, path, body);
     if (answer instanceof Error) throw answer;

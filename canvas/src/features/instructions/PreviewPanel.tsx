@@ -99,8 +99,8 @@ function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput
   const [shown, setShown] = useState<{ preview: Preview | null; problem: string | null }>({ preview: null, problem: null });
   const [asking, setAsking] = useState(false);
   const turn = useRef(0);
-  const told = useRef(onFindings);
-  told.current = onFindings;
+  const reportFindings = useRef(onFindings);
+  reportFindings.current = onFindings;
   useEffect(() => {
     if (workspaceId === null) return;
     turn.current += 1;
@@ -113,13 +113,13 @@ function usePreview({ workspaceId, kind, form, templateId, parts }: PreviewInput
             if (own !== turn.current) return;
             setShown({ preview, problem: null });
             setAsking(false);
-            told.current(warnings);
+            reportFindings.current(warnings);
           },
           (error: unknown) => {
             if (own !== turn.current) return;
             setShown((before) => ({ ...before, problem: errorText(error) }));
             setAsking(false);
-            told.current(findingsOf(error));
+            reportFindings.current(findingsOf(error));
           },
         );
       },

@@ -6,7 +6,7 @@ import { Notifier } from "./Notifier";
 import { SettingsView } from "../settings/SettingsView";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
 
-/** A browser that lets a page ask, and shows nothing from a page itself. */
+/** A browser that grants permission but cannot show notifications. */
 class Unable {
   static readonly permission = "granted";
   static made = 0;

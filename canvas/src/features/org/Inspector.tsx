@@ -107,7 +107,7 @@ function StatusLine({ workspace }: { workspace: Workspace }) {
   const what = taskOf(workspace) ?? workspace.role;
   return (
     <p className={css.standing}>
-      <AgentStatusMark standing={useAgentStatus(workspace)} />
+      <AgentStatusMark status={useAgentStatus(workspace)} />
       {what && <span className={css.what}>{what}</span>}
     </p>
   );

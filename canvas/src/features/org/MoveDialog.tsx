@@ -73,7 +73,7 @@ function Places({ id, chosen, onChoose }: { id: string; chosen: string | null; o
   const field = useId();
   const found = useMemo(() => {
     const wanted = words.trim().toLowerCase();
-    return [...nodes.values()].filter((seat) => seat.id !== id && seat.name.toLowerCase().includes(wanted));
+    return [...nodes.values()].filter((node) => node.id !== id && node.name.toLowerCase().includes(wanted));
   }, [nodes, words, id]);
   const top = refusalOfMove(tree, nodes, id, null);
   return (
@@ -84,8 +84,8 @@ function Places({ id, chosen, onChoose }: { id: string; chosen: string | null; o
       </div>
       <ul className={css.places} role="radiogroup" aria-label="New place">
         <Place value={TOP} name="Nobody: at the top" refusal={top} chosen={chosen} onChoose={onChoose} />
-        {found.slice(0, MAX_LISTED).map((seat) => (
-          <Place key={seat.id} value={seat.id} name={seat.name} refusal={refusalOfMove(tree, nodes, id, seat.id)} chosen={chosen} onChoose={onChoose} />
+        {found.slice(0, MAX_LISTED).map((node) => (
+          <Place key={node.id} value={node.id} name={node.name} refusal={refusalOfMove(tree, nodes, id, node.id)} chosen={chosen} onChoose={onChoose} />
         ))}
         {found.length > MAX_LISTED && <li className={css.none}>and {plural(found.length - MAX_LISTED, "more", "more")}; type letters of the name</li>}
       </ul>

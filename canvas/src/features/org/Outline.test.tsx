@@ -11,7 +11,7 @@ function Harness({ onOpen }: { onOpen: (id: string) => void }) {
   return <Outline org={useOrg(filter)} selected={selected} filter={filter} onFilter={setFilter} onSelect={setSelected} onOpen={onOpen} />;
 }
 
-function show(): { bench: TestPage; onOpen: ReturnType<typeof vi.fn> } {
+function show(): { testPage: TestPage; onOpen: ReturnType<typeof vi.fn> } {
   const page = new TestPage();
   const names = { lead: "Mara", team: "Backend", one: "Ben", two: "Zoe" };
   const parents = { lead: null, team: "lead", one: "team", two: "lead" };
@@ -22,7 +22,7 @@ function show(): { bench: TestPage; onOpen: ReturnType<typeof vi.fn> } {
   page.load();
   const onOpen = vi.fn();
   page.show(<Harness onOpen={onOpen} />);
-  return { bench: page, onOpen };
+  return { testPage: page, onOpen };
 }
 
 const row = (name: string): HTMLElement => screen.getByRole("treeitem", { name: new RegExp(name) });

@@ -18,7 +18,7 @@ const OWED = unansweredOf({
   handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z", reminded_at: "2026-03-01T09:30:00Z", draft: "Yes, <i>all</i> of it", template: "codex-default@2",
 }) as UnansweredMessage;
 
-/** A page where this is stuck, also when the view is opened; `answers`: what is read later. */
+/** A page with these problems, also when the view is opened. `answers`: results of later reads. */
 function page(role = "owner", answers: Problems[] = [NO_PROBLEMS]): TestPage {
   const made = new TestPage({ role });
   made.server.do({ verb: "create", id: "a", parent: null });

@@ -43,7 +43,7 @@ export function ProblemsView() {
         {stuck.unclaimed.length > 0 && (
           <Section title="Mail that nobody takes" lead="Messages that want an answer wait for these agents, and nobody has had them.">
             {stuck.unclaimed.map((each) => (
-              <UnclaimedRow key={each.workspaceId} seat={each} />
+              <UnclaimedRow key={each.workspaceId} unclaimed={each} />
             ))}
             {stuck.moreUnclaimed && <li className={css.more}>Others appear when these are dealt with.</li>}
           </Section>
@@ -59,7 +59,7 @@ export function ProblemsView() {
         {stuck.deadLetters.length > 0 && (
           <Section title="Not delivered" lead="These messages were given up. Send them again once their agent can take them.">
             {stuck.deadLetters.map((each) => (
-              <DeadLetterRow key={each.activityId} letter={each} />
+              <DeadLetterRow key={each.activityId} deadLetter={each} />
             ))}
             {stuck.moreDeadLetters && <li className={css.more}>Older ones appear when these are dealt with.</li>}
           </Section>
@@ -155,8 +155,8 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
   );
 }
 
-function UnclaimedRow({ seat }: { seat: UnclaimedMessages }) {
-  const { workspaceId, workspaceName, waiting, more, since } = seat;
+function UnclaimedRow({ unclaimed }: { unclaimed: UnclaimedMessages }) {
+  const { workspaceId, workspaceName, waiting, more, since } = unclaimed;
   const known = useData((state) => state.workspaces.get(workspaceId));
   return (
     <li className={css.row}>
@@ -179,31 +179,31 @@ function UnclaimedRow({ seat }: { seat: UnclaimedMessages }) {
   );
 }
 
-function DeadLetterRow({ letter }: { letter: DeadLetter }) {
+function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
   const { api, readProblems } = useProblemActions();
   const [asking, setAsking] = useState(false);
   const action = useAction();
   const discard = (): void => {
     setAsking(false);
-    action.run(() => api.discard(letter), "Discarded", readProblems);
+    action.run(() => api.discard(deadLetter), "Discarded", readProblems);
   };
   return (
     <li className={css.row}>
       <p className={css.head}>
-        <WorkspaceLink id={letter.workspaceId} name={letter.workspaceName} />
-        <Sender id={letter.sourceId} />
-        <Time at={letter.diedAt} className={css.time} />
+        <WorkspaceLink id={deadLetter.workspaceId} name={deadLetter.workspaceName} />
+        <Sender id={deadLetter.sourceId} />
+        <Time at={deadLetter.diedAt} className={css.time} />
       </p>
       <p className={css.words}>
-        <bdi>{letter.summary}</bdi>
+        <bdi>{deadLetter.summary}</bdi>
       </p>
       <p className={css.why}>
-        {reasonText(letter.reason)}
-        {letter.attempts > 0 && `, after ${plural(letter.attempts, "try", "tries")}`}
-        {letter.detail !== null && `: ${letter.detail}`}
+        {reasonText(deadLetter.reason)}
+        {deadLetter.attempts > 0 && `, after ${plural(deadLetter.attempts, "try", "tries")}`}
+        {deadLetter.detail !== null && `: ${deadLetter.detail}`}
       </p>
       <Actions action={action}>
-        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(letter), "It goes out again", readProblems)}>
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(deadLetter), "It goes out again", readProblems)}>
           Send again
         </Button>
         <Button disabled={action.busy} onClick={() => setAsking(true)}>
@@ -213,7 +213,7 @@ function DeadLetterRow({ letter }: { letter: DeadLetter }) {
       {asking && (
         <Dialog label="Discard this message?" onClose={() => setAsking(false)}>
           <p className={css.ask}>
-            <bdi>{letter.workspaceName}</bdi> will never get it. It stays in the log.
+            <bdi>{deadLetter.workspaceName}</bdi> will never get it. It stays in the log.
           </p>
           <div className={css.deeds}>
             <Button kind="primary" onClick={discard}>

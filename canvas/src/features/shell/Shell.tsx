@@ -196,10 +196,10 @@ function useTitle(state: State | null, orgName: string, canSend: boolean): void 
 
 /** Announce the results of decisions, whichever view is shown. */
 function useAnnouncedDecisions(): void {
-  const told = useStored(useSession().decisions.outcome);
+  const outcome = useStored(useSession().decisions.outcome);
   useEffect(() => {
-    if (told !== null) announce(told.words);
-  }, [told]);
+    if (outcome !== null) announce(outcome.words);
+  }, [outcome]);
 }
 
 function usePaletteKey(open: () => void): void {

@@ -15,7 +15,7 @@ function sessionOf(id: string): SessionView {
   return { user: { id, name: id, kind: "person", role: "owner" }, org: { id: "org", name: "Acme" }, version: "1" };
 }
 
-/** A browser on a server: links let in once whom they are for, and the cookie says who is in. Answers come when they are let. */
+/** A browser and its server: a login link works once, and the cookie decides the session. The test releases the responses. */
 class Browser {
   cookie: string | null = null;
   links = new Map<string, string>();
@@ -58,7 +58,7 @@ class Browser {
   }
 }
 
-/** Channels that tell at once what a browser tells in its own time. */
+/** Broadcast channels that deliver at once. */
 function channels(): unknown {
   const open = new Set<{ onmessage: ((message: { data: unknown }) => void) | null }>();
   return class {
@@ -87,7 +87,7 @@ function controllerOf(app: App): SessionController | null {
 
 let browser: Browser;
 beforeEach(() => {
-  Element.prototype.scrollTo = () => undefined; // jsdom lays nothing out, and has nothing to scroll
+  Element.prototype.scrollTo = () => undefined; // jsdom has no layout and no scrolling
   browser = new Browser();
 });
 afterEach(() => browser.tabs.forEach((app) => controllerOf(app)?.stop()));

@@ -28,7 +28,7 @@ test("the code of a link leaves the address before anything else happens, and is
   render(<Root app={app} />);
   await entering;
   await flushPromises();
-  expect(fetched.mock.calls.map(([asked]) => asked as string)).toEqual(["/login", "/session"]); // it may be in by what it had
+  expect(fetched.mock.calls.map(([asked]) => asked as string)).toEqual(["/login", "/session"]); // it may resume by its cookie
   const [path, request] = fetched.mock.calls[0] as [string, RequestInit];
   expect([path, request.method, request.body]).toEqual(["/login", "POST", '{"code":"one-time-code"}']);
   expect(request.headers).toMatchObject({ "X-Molecule-Client": "canvas", "Content-Type": "application/json" });
@@ -93,17 +93,17 @@ test.each(["Open its chat", "Connect another"])("“%s” asks first while the t
 });
 
 test("a token that was not put away is still shown to whoever comes back, and the browser asks before the page goes with it", async () => {
-  const bench = await made();
+  const testPage = await made();
   const wouldAsk = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
   cleanup();
   expect(wouldAsk()).toBe(true);
-  const { unmount } = bench.show(<ConnectView />);
+  const { unmount } = testPage.show(<ConnectView />);
   await flushPromises();
   expect(screen.getByText(TOKEN).isConnected).toBe(true);
   fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
   expect(wouldAsk()).toBe(false);
   unmount();
-  bench.show(<ConnectView />);
+  testPage.show(<ConnectView />);
   await flushPromises();
   expect(screen.getByRole("button", { name: "Make the seat" }).isConnected).toBe(true);
 });
@@ -116,9 +116,9 @@ test("once the token was hidden its chat opens at one press", async () => {
 });
 
 test("where no answer comes a seat may have been made, and the page says where to look before another is", async () => {
-  const bench = new TestPage().load();
-  vi.spyOn(bench.api, "createWorkspace").mockRejectedValue(new NoResponseError("The server did not answer."));
-  bench.show(<ConnectView />);
+  const testPage = new TestPage().load();
+  vi.spyOn(testPage.api, "createWorkspace").mockRejectedValue(new NoResponseError("The server did not answer."));
+  testPage.show(<ConnectView />);
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));

@@ -26,7 +26,7 @@ function told(ordinal: number, entry: Item | null): EventFrame {
   return { event: "THREAD_ITEM", workspace_id: "a", timestamp: "2026-03-01T10:00:01.000Z", payload, entity: { kind: "thread", id: "t1", rev: ordinal } } as unknown as EventFrame;
 }
 
-/** A server of one thread whose log is `lines`. */
+/** A server with one thread whose log is `lines`. */
 function opened(lines: Item[], answers: (path: string) => unknown = () => undefined, made = new TestPage()): { made: TestPage; asked: string[] } {
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
@@ -62,7 +62,7 @@ test("what is heard is shown at once; what was missed, or was too large to tell,
   for (let times = 0; times < 5; times += 1) act(() => made.session.threadEvents.set([told(4, null)]));
   await flushPromises();
   await flushPromises();
-  expect(asked.filter((each) => each.endsWith("/tree"))).toHaveLength(2); // one at a time, and once more for the rest
+  expect(asked.filter((each) => each.endsWith("/tree"))).toHaveLength(2); // one at a time, and one more for the rest
   expect(words()).toEqual(["one", "two <b>", "three", "four"]);
   lines.push(line(5, "five"));
   act(() => made.session.threadEvents.set([]));
@@ -158,7 +158,7 @@ test("who unfolds what stands at the end of a conversation reads on where it is 
   made.show(<ThreadView id="t1" tab="said" />);
   await flushPromises();
   const panel = screen.getByRole("tabpanel");
-  panel.scrollTop = 700; // as far as a browser scrolls
+  panel.scrollTop = 700; // the end of the scroll range
   const say = (ordinal: number): void => act(() => made.session.threadEvents.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
   act(() => unfold(true));
   say(3);
@@ -169,7 +169,7 @@ test("who unfolds what stands at the end of a conversation reads on where it is 
   expect(panel.scrollTop).toBe(3_000);
 });
 
-/** The log in pages of at most so many lines. */
+/** The log in pages of at most `most` lines. */
 function paged(lines: readonly Item[], most: number): (path: string) => unknown {
   return (path) => {
     const [, after, limit] = /after=(\d+)&limit=(\d+)/.exec(path) ?? [];
@@ -179,7 +179,7 @@ function paged(lines: readonly Item[], most: number): (path: string) => unknown 
   };
 }
 
-/** So many lines come, from a number on. */
+/** Add `count` lines from a number on. */
 function saying(made: TestPage): (from: number, count: number) => void {
   return (from, count) => {
     const ordinals = Array.from({ length: count }, (_, at) => from + at);
@@ -246,7 +246,7 @@ test("earlier lines are read once, however often they are asked for, and after a
   failing = "after=620&";
   const button = (): HTMLButtonElement => screen.getByRole<HTMLButtonElement>("button", { name: /Show earlier lines|Reading…/ });
   for (let times = 0; times < 3; times += 1) fireEvent.click(button());
-  expect([button().textContent, button().disabled]).toEqual(["Reading…", false]); // who is on it stays there
+  expect([button().textContent, button().disabled]).toEqual(["Reading…", false]); // it keeps the focus
   for (let times = 0; times < 4; times += 1) await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The store is busy.");
   expect([button().textContent, button().getAttribute("aria-disabled")]).toEqual(["Show earlier lines", "false"]);
@@ -279,7 +279,7 @@ test("input whose answer comes after the person left is said once: its words are
   send();
   pendingApproval();
   pendingApproval = await come();
-  expect(field().value).toBe("Go on"); // no answer yet
+  expect(field().value).toBe("Go on"); // no response yet
   send();
   expect(new Set(keys()).size).toBe(1);
   answers[0]?.();
@@ -290,7 +290,7 @@ test("input whose answer comes after the person left is said once: its words are
   fireEvent.change(field(), { target: { value: "Go on" } });
   send();
   pendingApproval();
-  expect([keys().length, new Set(keys()).size]).toEqual([3, 2]); // said anew it is another input
+  expect([keys().length, new Set(keys()).size]).toEqual([3, 2]); // the same text again is another input
   answers[2]?.();
   await flushPromises();
   await come();
@@ -311,7 +311,7 @@ test("what was typed after it was sent stays when the answer comes", async () =>
   expect([field.value, made.session.drafts.read("thread.t1")]).toEqual(["Go on, and mind the step", "Go on, and mind the step"]);
 });
 
-/** A thread that takes input when the test says so: `answers` in the order in which it was sent. */
+/** A thread whose inputs the test accepts: `answers` in the order of sending. */
 async function sayer(made = new TestPage()): Promise<{ made: TestPage; put: (words: string) => void; send: () => void; answers: ((answer: unknown) => void)[]; keys: () => unknown[]; field: HTMLTextAreaElement }> {
   const answers: ((answer: unknown) => void)[] = [];
   opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done, fail) => answers.push((answer) => (answer instanceof Error ? fail(answer) : done(answer)))) : undefined), made);

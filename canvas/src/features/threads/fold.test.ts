@@ -45,7 +45,7 @@ test("a tree grows by what is heard: a child appears under its parent, and a wai
   known = withEvents(known, [news("root", 4, call("c", "completed", { timed_out: true }))], SCOPE);
   expect(treeRows(known)[0]?.waits).toEqual([]);
   expect([...known.calls.values()]).toMatchObject([{ beganAt: at(3), endedAt: at(4), call: { timed_out: true } }]);
-  // The end was heard first, or the begin is read once more: it stays ended.
+  // Whether the end arrives first or the beginning is read again, it stays ended.
   expect([...withEvents(known, [news("root", 3, call("c", "inProgress"))], SCOPE).calls.values()][0]?.call.status).toBe("completed");
   expect(known.gaps).toBe(0);
 });
@@ -65,7 +65,7 @@ test("lines make of a thread what the server makes of it", () => {
   expect(known.threads.get("root")).toMatchObject({ turn_id: "t", queued: [], turns: 1, tokens_used: 7, idle: false, status: { type: "running" }, active_flags: ["waiting_on_agents"] });
   const ended = withEvents(known, [news("root", 6, { type: "turn_ended", ...turn, status: "completed" }, turn), news("root", 7, { type: "closed" })], SCOPE);
   expect(ended.threads.get("root")).toMatchObject({ turn_id: null, idle: false, closed: true });
-  // What was read meanwhile holds these lines already.
+  // What was read meanwhile contains these lines already.
   const read = withThreads(known, [item("root", { revision: 9, last_ordinal: 7, tokens_used: 7 })]);
   expect(withEvents(read, [news("root", 5, { type: "usage", input: 5, output: 2 })], SCOPE).threads.get("root")?.tokens_used).toBe(7);
 });
@@ -76,7 +76,7 @@ test("what only the server can complete is counted, and what is of other trees c
   expect(withEvents(base, [news("root", 9, { type: "agent_message" })], SCOPE).gaps).toBe(1);
   expect(withEvents(base, [news("root", 3, { type: "collab" }, { entry: null })], SCOPE).gaps).toBe(1);
   for (const odd of [{}, { thread_id: 4 }, { thread_id: "root", ordinal: "3" }]) expect(withEvents(base, [frame("THREAD_ITEM", odd), frame("THREAD_MAIL", odd)], SCOPE)).toBe(base);
-  // A list is read in pages, and is about one workspace.
+  // A list is read in pages, for one workspace.
   const own = { workspaceId: "w" };
   expect(withEvents(EMPTY_THREADS, [frame("THREAD_STATUS_CHANGED", { thread_id: "old", status: { type: "running" }, revision: 4 }), news("old", 3, { type: "usage" })], own)).toMatchObject({ threads: new Map() });
   const two = withEvents(EMPTY_THREADS, [frame("THREAD_STARTED", item("one")), frame("THREAD_STARTED", item("two", { created_at: at(4) })), frame("THREAD_STARTED", item("three"), 1, "v")], own);

@@ -118,7 +118,7 @@ function withLogEntry(known: ThreadsState, id: string, item: EntryItem): Threads
   const log = known.logs.get(id);
   if (log === undefined || item.ordinal <= lastOf(log)) return known;
   const follows = item.ordinal === lastOf(log) + 1 && item.entry !== null;
-  const next = { ...log, lines: follows ? [...log.lines, item] : log.lines, heard: Math.max(log.lastSeen, item.ordinal) };
+  const next = { ...log, lines: follows ? [...log.lines, item] : log.lines, lastSeen: Math.max(log.lastSeen, item.ordinal) };
   return { ...known, logs: new Map(known.logs).set(id, next), gaps: follows ? known.gaps : known.gaps + 1 };
 }
 
@@ -181,16 +181,16 @@ function withCall(calls: Map<string, CallState>, entry: unknown, when: string): 
 function withMail(known: ThreadsState, payload: unknown, timestamp: string): ThreadsState {
   const [mail_id, receiver_thread_id, state] = [text(payload, "mail_id"), text(payload, "receiver_thread_id"), text(payload, "state")];
   if (mail_id === null || receiver_thread_id === null || state === null) return known;
-  const told = { mail_id, receiver_thread_id, state, mail_type: text(payload, "mail_type") ?? "MESSAGE", author_thread_id: text(payload, "author_thread_id"), sent_at: timestamp } as MailItem;
-  return { ...known, mail: new Map(known.mail).set(mail_id, later(known.mail.get(mail_id), told)) };
+  const update = { mail_id, receiver_thread_id, state, mail_type: text(payload, "mail_type") ?? "MESSAGE", author_thread_id: text(payload, "author_thread_id"), sent_at: timestamp } as MailItem;
+  return { ...known, mail: new Map(known.mail).set(mail_id, later(known.mail.get(mail_id), update)) };
 }
 
 /** Receipts go one way, and the first known time of sending counts. */
-function later(before: MailItem | undefined, told: MailItem): MailItem {
-  if (before === undefined) return told;
-  const sent_at = before.sent_at < told.sent_at ? before.sent_at : told.sent_at;
-  const goesOn = STATES.indexOf(told.state) > STATES.indexOf(before.state) && STATES.indexOf(before.state) < SETTLED;
-  return { ...before, sent_at, state: goesOn ? told.state : before.state };
+function later(before: MailItem | undefined, update: MailItem): MailItem {
+  if (before === undefined) return update;
+  const sent_at = before.sent_at < update.sent_at ? before.sent_at : update.sent_at;
+  const goesOn = STATES.indexOf(update.state) > STATES.indexOf(before.state) && STATES.indexOf(before.state) < SETTLED;
+  return { ...before, sent_at, state: goesOn ? update.state : before.state };
 }
 
 function put(known: ThreadsState, thread: ThreadItem): ThreadsState {

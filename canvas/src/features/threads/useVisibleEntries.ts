@@ -41,7 +41,8 @@ export function useVisibleEntries(log: Log | undefined): VisibleEntries {
     if (!panel) return;
     const onLook = (): void => latest.current();
     document.addEventListener("scroll", onLook, true); // on a low window the page scrolls instead of the panel
-    panel.addEventListener("toggle", onLook, true); // expanding an entry at the end moves the position away from the end; `toggle` does not bubble
+    // Expanding an entry at the end moves the position away from the end; `toggle` does not bubble.
+    panel.addEventListener("toggle", onLook, true);
     return () => {
       document.removeEventListener("scroll", onLook, true);
       panel.removeEventListener("toggle", onLook, true);
