@@ -83,7 +83,7 @@ export const MessageItem = memo(
         <div className={css.tools}>
           <span>{exact(message.at)}</span>
           {obligation !== null && (
-            <IconButton icon="book" label="What it was showInstructions with" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
+            <IconButton icon="book" label="What it was told with" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
           )}
           <CopyButton text={message.text} label="Copy message" />
           {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}

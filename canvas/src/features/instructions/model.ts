@@ -77,7 +77,7 @@ export interface Finding {
 export const BLOCKS: readonly { name: string; hint: string }[] = [
   { name: "reminder", hint: "First, when a message is handed over again because no answer came." },
   { name: "reply", hint: "Who wrote, and where an answer goes." },
-  { name: "silence", hint: "That nobody sees what is only ownTexts in the terminal." },
+  { name: "silence", hint: "That nobody sees what is only said in the terminal." },
   { name: "tools", hint: "What else the agent's tools are good for." },
   { name: "files", hint: "Attachments, or how files come." },
   { name: "docs", hint: "Where to read more." },
