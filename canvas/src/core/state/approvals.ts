@@ -2,7 +2,7 @@
  * order they arrive, and a closed one stays closed. */
 
 import { list, members, number, text, type Members } from "./json";
-import { memoized } from "../store/store";
+import { memoized } from "../store/memoized";
 
 const RANK = { pending: 0, info_requested: 0, approved: 1, denied: 1, expired: 1, withdrawn: 1 } as const;
 

@@ -2,7 +2,7 @@
 
 import { isOpen, isStuck, keepRecent, mergeDelegation, type Delegation, type Heartbeat } from "./delegations";
 import type { RefusedDelegation, State } from "./model";
-import { memoized } from "../store/store";
+import { memoized } from "../store/memoized";
 
 export type Delegations = ReadonlyMap<string, Delegation>;
 

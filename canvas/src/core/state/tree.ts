@@ -1,6 +1,6 @@
 /** The org tree. A missing parent or a cycle hides no agent. */
 
-import { memoized } from "../store/store";
+import { memoized } from "../store/memoized";
 import type { OrgNode } from "./model";
 
 export interface Tree {

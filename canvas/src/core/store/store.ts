@@ -48,15 +48,3 @@ export function useSelected<T, R>(store: Store<T>, select: (value: T) => R): R {
 export function useStored<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get);
 }
-
-/** Memoize a function of one object by identity. */
-export function memoized<K extends object, R>(compute: (key: K) => R): (key: K) => R {
-  const results = new WeakMap<K, R>();
-  return (key) => {
-    const known = results.get(key);
-    if (known !== undefined) return known;
-    const result = compute(key);
-    results.set(key, result);
-    return result;
-  };
-}
