@@ -11,8 +11,8 @@ import { argv, cpuUsage, stdout } from "node:process";
 registerHooks({
   resolve: (name, context, next) => next(name.startsWith(".") && !/\.[a-z]+$/.test(name) ? `${name}.ts` : name, context),
 });
-const { layOut } = await import("../canvas/src/scene/layout.ts");
-const { buildTree } = await import("../canvas/src/state/tree.ts");
+const { layOut } = await import("../canvas/src/map/layout.ts");
+const { buildTree } = await import("../canvas/src/core/state/tree.ts");
 
 const LED = 6;
 const [agents, further] = argv.slice(2).map(Number);

@@ -1,4 +1,4 @@
-"""The canvas' types, made from the shapes of the wire: `scripts/docs` writes canvas/src/wire.ts with it.
+"""The canvas' types, made from the shapes of the wire: `scripts/docs` writes canvas/src/core/wire.ts with it.
 
 A member has a question mark if it may be left out: by the server where msgspec omits it (UNSET, or a default of a
 struct that omits defaults), by the page where the server has a default. None becomes null, Raw and Any unknown.

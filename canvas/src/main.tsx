@@ -1,11 +1,11 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { App } from "./app";
-import { startClock } from "./parts/now";
-import { followTheme } from "./parts/theme";
-import "./style/tokens.css";
-import "./style/base.css";
-import { Root } from "./views/Root";
+import { App } from "./core/app";
+import { startClock } from "./ui/useNow";
+import { followTheme } from "./ui/theme";
+import "./ui/style/tokens.css";
+import "./ui/style/base.css";
+import { Root } from "./features/shell/Root";
 
 const holder = document.getElementById("root");
 if (holder === null) throw new Error("The page has no root.");
@@ -13,7 +13,7 @@ if (holder === null) throw new Error("The page has no root.");
 const app = new App();
 followTheme(app.settings);
 startClock();
-void app.enter();
+void app.authenticate();
 createRoot(holder).render(
   <StrictMode>
     <Root app={app} />

@@ -14,13 +14,13 @@ import { isDeepStrictEqual } from "node:util";
 registerHooks({
   resolve: (name, context, next) => next(name.startsWith(".") && !/\.[a-z]+$/.test(name) ? `${name}.ts` : name, context),
 });
-const { applyAll } = await import("../../canvas/src/state/apply.ts");
-const { applySnapshot } = await import("../../canvas/src/state/snapshot.ts");
-const { isOpen } = await import("../../canvas/src/state/delegations.ts");
+const { applyAll } = await import("../../canvas/src/core/state/apply.ts");
+const { applySnapshot } = await import("../../canvas/src/core/state/snapshot.ts");
+const { isOpen } = await import("../../canvas/src/core/state/delegations.ts");
 
 const MOST_NOTES = 3;
 // Signs of life are told beside the journal; what was read of a page, and by which event it knows it, is the page's own.
-const BESIDE = new Set(["progress", "lifeAt", "updatedAt", "whole", "toldBy", "said_at"]);
+const BESIDE = new Set(["progress", "lifeAt", "updatedAt", "complete", "lastEventSeq", "reported_at"]);
 
 function without(item, names) {
   return Object.fromEntries(Object.entries(item).filter(([name]) => !names.has(name)));
@@ -30,7 +30,7 @@ function told(state, moving, ids) {
   const left = new Set([...BESIDE, ...moving]);
   return {
     last: state.last,
-    seats: state.seats,
+    orgNodes: state.orgNodes,
     unanswered: state.unanswered,
     workspaces: new Map([...state.workspaces].map(([id, each]) => [id, without(each, left)])),
     // What a person has read is told by no event.

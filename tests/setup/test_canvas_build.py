@@ -15,7 +15,7 @@ import hatch_build
 from hatch_build import NODE, Canvas, CanvasHook
 from tests.setup.support import PROCESS_S, ROOT, load
 
-SOURCES = ("index.html", "package.json", "package-lock.json", ".npmrc", "src/main.tsx", "src/views/org.tsx")
+SOURCES = ("index.html", "package.json", "package-lock.json", ".npmrc", "src/main.tsx", "src/features/org.tsx")
 
 
 class Stage(Canvas):
@@ -66,7 +66,7 @@ def hook(root: Path) -> CanvasHook:
 
 
 @pytest.mark.parametrize(
-    "name", ["index.html", "package-lock.json", "src/main.tsx", "src/views/org.tsx", "src/new.css"]
+    "name", ["index.html", "package-lock.json", "src/main.tsx", "src/features/org.tsx", "src/new.css"]
 )
 def test_an_edit_of_a_source_makes_the_assets_stale(stage: Stage, name: str) -> None:
     assert stage.build()
@@ -167,7 +167,7 @@ def test_what_a_killed_build_left_is_cleared_away(stage: Stage) -> None:
 
 
 def test_an_edit_while_building_does_not_count_as_built(stage: Stage) -> None:
-    stage.meanwhile = lambda: stage.write("src/views/org.tsx", "edited meanwhile")
+    stage.meanwhile = lambda: stage.write("src/features/org.tsx", "edited meanwhile")
     stage.build()
     assert not stage.is_current()
 

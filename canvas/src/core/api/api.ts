@@ -1,0 +1,380 @@
+/** HTTP client of the server (same origin). An error response is thrown as an `ApiError` with a sentence for people. */
+
+import { approvalOf, type DecisionInput, type Approval } from "../state/approvals";
+import type { Delegation } from "../state/delegations";
+import type { Attachment, Choice } from "../state/model";
+import { chainOf, deadLetterOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
+import { list, members, number, text } from "../state/json";
+import type { UploadLimits } from "../text/files";
+import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, SessionView, Snapshot, TimelinePage } from "../wire";
+import { sentence } from "../text/strings";
+import { NoResponseError, ApiError } from "./errors";
+import { upload, type UploadOptions } from "./upload";
+
+export { NoResponseError, ApiError };
+
+/** A workspace that was just created, with its token. */
+export interface CreatedWorkspace {
+  id: string;
+  name: string;
+  token: string;
+}
+
+/** A member of the organisation, or an invited person. */
+export interface Person {
+  id: string;
+  name: string;
+  role: string;
+}
+
+interface NewWorkspace {
+  name: string;
+  runtime?: string;
+  parent_id?: string;
+  role?: string;
+}
+
+export interface WorkspaceChange {
+  parent_id?: string | null;
+  name?: string;
+  role?: string | null;
+  instruction_compact?: boolean;
+  instruction_shape?: string | null;
+  reply_seconds?: number | null;
+  send_drafts?: boolean;
+}
+
+/** A message without a response for this long is shown as not sent; sending it again is safe, since it has a client id. */
+const TIMEOUT_MS = 20_000;
+
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** At most this many pages of pending approvals are read at once. */
+const MAX_PAGES = 10;
+
+/** A message to a workspace, identified by its activity row. */
+export interface MessageRef {
+  workspaceId: string;
+  activityId: string;
+}
+
+/** A delegation and the workspace that delegated it. */
+type DelegationRef = Pick<Delegation, "id" | "sourceId">;
+
+export class Api {
+  private readonly onUnauthorized: () => void;
+  private closed = false;
+
+  constructor(onUnauthorized: () => void) {
+    this.onUnauthorized = () => this.closed || onUnauthorized();
+  }
+
+  /** Reject further requests: the browser's session may belong to another person by now. Requests in flight complete. */
+  close(): void {
+    this.closed = true;
+  }
+
+  session(): Promise<SessionView> {
+    return this.request<SessionView>("GET", "/session");
+  }
+
+  logIn(code: string): Promise<SessionView> {
+    return this.request<SessionView>("POST", "/login", { code });
+  }
+
+  logOut(): Promise<unknown> {
+    return this.request("POST", "/logout", {});
+  }
+
+  snapshot(orgId: string): Promise<Snapshot> {
+    return this.request<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
+  }
+
+  /** Messages and delegations of a workspace's chat, newest page first. `before`: sequence number of a line. */
+  timeline(workspaceId: string, limit: number, before?: number): Promise<TimelinePage> {
+    const older = before === undefined ? "" : `&before=${before}`;
+    return this.request<TimelinePage>("GET", `${workspacePath(workspaceId)}/timeline?limit=${limit}${older}`);
+  }
+
+  delegation(id: string): Promise<DelegationDetail> {
+    return this.request<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
+  }
+
+  delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {
+    const within = state === undefined ? "" : `&state=${encodeURIComponent(state)}`;
+    return this.request<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
+  }
+
+  /** The newest delegations from or to a workspace. */
+  delegationsOf(workspaceId: string, limit: number): Promise<DelegationItem[]> {
+    return this.request<DelegationItem[]>("GET", `${workspacePath(workspaceId)}/delegations?direction=both&limit=${limit}`);
+  }
+
+  /** Returns the current state: a delegation that has already ended stays as it is. */
+  cancel({ sourceId, id }: DelegationRef): Promise<DelegationItem> {
+    return this.request<DelegationItem>("POST", `${workspacePath(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
+  }
+
+  retry({ sourceId, id }: DelegationRef): Promise<DelegateResponse> {
+    return this.request<DelegateResponse>("POST", `${workspacePath(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
+  }
+
+  send(
+    workspaceId: string,
+    clientId: string,
+    words: string,
+    files: readonly Attachment[] = [],
+    choice: Choice | null = null,
+  ): Promise<unknown> {
+    const said = words === "" ? [] : [{ kind: "text", text: words }];
+    const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
+    const metadata = choice === null ? {} : { metadata: { option_of: choice.of, option: choice.option } };
+    const message = { role: "user", messageId: clientId, parts, ...metadata };
+    const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
+    return this.request("POST", `${workspacePath(workspaceId)}/a2a`, call);
+  }
+
+  markRead(workspaceId: string, seq: number): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
+  }
+
+  async problems(orgId: string): Promise<Problems> {
+    const org = `/orgs/${encodeURIComponent(orgId)}`;
+    const [owed, waiting, dead, frozen] = await Promise.all([
+      this.request("GET", `${org}/obligations?state=unanswered&limit=100`),
+      this.request("GET", `${org}/untaken`),
+      this.request("GET", `${org}/dead-letters?limit=100`),
+      this.request("GET", `${org}/chains?state=frozen`),
+    ]);
+    return {
+      unanswered: list(owed, "obligations").map(unansweredOf).filter((each) => each !== null),
+      moreUnanswered: members(owed)?.["reached_end"] === false,
+      unclaimed: list(waiting, "untaken").map(unclaimedOf).filter((each) => each !== null),
+      moreUnclaimed: members(waiting)?.["reached_end"] === false,
+      deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
+      moreDeadLetters: members(dead)?.["reached_end"] === false,
+      chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
+    };
+  }
+
+  /** All pending approvals, also those that no person has to decide. */
+  async pendingApprovals(orgId: string): Promise<Approval[]> {
+    const all: Approval[] = [];
+    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+      const after = all.at(-1) === undefined ? "" : `&after=${encodeURIComponent(all.at(-1)?.id ?? "")}`;
+      const page = await this.request("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}${after}`);
+      all.push(...approvalsOf(page));
+      if (members(page)?.["reached_end"] !== false) break;
+    }
+    return all;
+  }
+
+  /** Closed approvals, newest first. `before`: id of one of them. */
+  async approvalPage(orgId: string, before: string | null): Promise<{ approvals: Approval[]; reachedEnd: boolean }> {
+    const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
+    const page = await this.request("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
+    return { approvals: approvalsOf(page), reachedEnd: members(page)?.["reached_end"] !== false };
+  }
+
+  /** The newest approvals that a workspace requested or was asked to decide. */
+  async approvalsOf(workspaceId: string): Promise<Approval[]> {
+    return approvalsOf(await this.request("GET", `${workspacePath(workspaceId)}/approvals?role=any`));
+  }
+
+  async approval(workspaceId: string, id: string): Promise<Approval> {
+    return known(await this.request("GET", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}`));
+  }
+
+  /** Returns the current state. The decision names what was shown (revision, action hash and holder), so that the server
+   * rejects it if one of them has changed. */
+  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: DecisionInput): Promise<Approval> {
+    const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
+    const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
+    const decision = { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
+    return known(await this.request("POST", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
+  }
+
+  /** Send an unsent answer of the agent as its answer. `words`: the edited text, or null. */
+  sendDraft(asked: MessageRef, words: string | null): Promise<unknown> {
+    return this.request("POST", `${draft(asked)}/send`, words === null ? {} : { text: words });
+  }
+
+  discardDraft(asked: MessageRef): Promise<unknown> {
+    return this.request("POST", `${draft(asked)}/discard`, {});
+  }
+
+  requeue({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
+    return this.request("POST", `${deadLetter(workspaceId, activityId)}/requeue`, {});
+  }
+
+  discard({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
+    return this.request("DELETE", deadLetter(workspaceId, activityId), {});
+  }
+
+  release(orgId: string, { rootId }: MessageChain): Promise<unknown> {
+    return this.request("POST", `${chain(orgId, rootId)}/release`, {});
+  }
+
+  end(orgId: string, { rootId }: MessageChain): Promise<unknown> {
+    return this.request("POST", `${chain(orgId, rootId)}/end`, {});
+  }
+
+  changeWorkspace(workspaceId: string, change: WorkspaceChange): Promise<unknown> {
+    return this.request("PATCH", workspacePath(workspaceId), change);
+  }
+
+  putAside(workspaceId: string, how: "pause" | "resume" | "hibernate"): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/${how}`, {});
+  }
+
+  removeWorkspace(workspaceId: string, name: string): Promise<unknown> {
+    return this.request("DELETE", `${workspacePath(workspaceId)}?confirm=true&name=${encodeURIComponent(name)}`, {});
+  }
+
+  collapse(workspaceId: string): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/collapse?confirm=true`, {});
+  }
+
+  setAbilities(workspaceId: string, abilities: { broadcast_enabled?: boolean; talk_to_user_enabled?: boolean }): Promise<unknown> {
+    return this.request("PATCH", `${workspacePath(workspaceId)}/abilities`, abilities);
+  }
+
+  async rotate(workspaceId: string): Promise<string> {
+    const made = await this.request("POST", `${workspacePath(workspaceId)}/external/rotate`, {});
+    return text(made, "auth_token") ?? text(made, "connection", "auth_token") ?? "";
+  }
+
+  async people(orgId: string): Promise<readonly Person[]> {
+    return list(await this.request("GET", people(orgId))).map(personOf).filter((each) => each !== null);
+  }
+
+  changePerson(orgId: string, personId: string, role: string): Promise<unknown> {
+    return this.request("PATCH", `${people(orgId)}/${encodeURIComponent(personId)}`, { role });
+  }
+
+  removePerson(orgId: string, personId: string): Promise<unknown> {
+    return this.request("DELETE", `${people(orgId)}/${encodeURIComponent(personId)}`, {});
+  }
+
+  async invitations(orgId: string): Promise<readonly Person[]> {
+    return list(await this.request("GET", `/orgs/${encodeURIComponent(orgId)}/invitations`)).map(personOf).filter((each) => each !== null);
+  }
+
+  /** Returns a one-time login link for the invited person. */
+  async invite(orgId: string, name: string, role: string): Promise<string> {
+    return text(await this.request("POST", `/orgs/${encodeURIComponent(orgId)}/invitations`, { name, role }), "url") ?? "";
+  }
+
+  withdraw(orgId: string, invitationId: string): Promise<unknown> {
+    return this.request("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
+  }
+
+  /** Throws ApiError, NoResponseError, UploadCancelledError. */
+  async upload(workspaceId: string, file: File, watch: UploadOptions): Promise<Attachment> {
+    this.checkOpen();
+    try {
+      return await upload(`${workspacePath(workspaceId)}/chat/uploads`, file, watch);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) this.onUnauthorized();
+      throw error;
+    }
+  }
+
+  async uploadLimits(): Promise<UploadLimits> {
+    const limits = await this.request("GET", "/uploads/limits");
+    return { fileBytes: number(limits, "max_file_bytes") ?? Infinity, files: number(limits, "max_attachments") ?? Infinity };
+  }
+
+  async createWorkspace(wanted: NewWorkspace): Promise<CreatedWorkspace> {
+    const made = await this.request("POST", "/workspaces", { ...wanted, external: true });
+    const said = (...path: string[]): string => text(made, ...path) ?? "";
+    return {
+      id: said("id"),
+      name: said("name") || wanted.name,
+      token: said("connection", "auth_token"),
+    };
+  }
+
+  /** The hosts that an agent can run in. */
+  hosts(): Promise<HostRow[]> {
+    return this.request<HostRow[]>("GET", "/hosts");
+  }
+
+  /** The setup steps for one host. */
+  connectPage(workspaceId: string, host: string): Promise<ConnectPage> {
+    return this.request<ConnectPage>("GET", `${workspacePath(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
+  }
+
+  /** A request without a method of its own. Throws ApiError, NoResponseError. */
+  async request<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
+    const response = await this.fetch(method, path, body, more);
+    const answer: unknown = await response.json().catch(() => null);
+    if (!response.ok) throw this.refusal(path, response.status, answer);
+    const problem = text(answer, "error", "message");
+    if (problem !== null) throw new ApiError(response.status, text(answer, "code"), sentence(problem));
+    return answer as T;
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new NoResponseError("The page had been left before this was sent.");
+  }
+
+  private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
+    this.checkOpen();
+    const command: RequestInit =
+      method === "GET"
+        ? {}
+        : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
+    try {
+      return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    } catch {
+      throw new NoResponseError("The server did not answer.");
+    }
+  }
+
+  private refusal(path: string, status: number, answer: unknown): ApiError {
+    if (status === 401 && path !== "/login" && path !== "/session") this.onUnauthorized();
+    const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
+    return new ApiError(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`), answer);
+  }
+}
+
+function workspacePath(workspaceId: string): string {
+  return `/workspaces/${encodeURIComponent(workspaceId)}`;
+}
+
+function draft({ workspaceId, activityId }: MessageRef): string {
+  return `${workspacePath(workspaceId)}/messages/${encodeURIComponent(activityId)}/draft`;
+}
+
+function deadLetter(workspaceId: string, activityId: string): string {
+  return `${workspacePath(workspaceId)}/dead-letters/${encodeURIComponent(activityId)}`;
+}
+
+function chain(orgId: string, rootId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/chains/${encodeURIComponent(rootId)}`;
+}
+
+function approvalsOf(answer: unknown): Approval[] {
+  return list(answer, "approvals").map(approvalOf).filter((each) => each !== null);
+}
+
+function known(answer: unknown): Approval {
+  const found = approvalOf(answer);
+  if (found === null) throw new NoResponseError("The server answered with something that this page does not know. Load the page again.");
+  return found;
+}
+
+function people(orgId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/people`;
+}
+
+function personOf(row: unknown): Person | null {
+  const [id, name, role] = [text(row, "id"), text(row, "name"), text(row, "role")];
+  return id === null || name === null || role === null ? null : { id, name, role };
+}
+
+/** Return the error as a sentence for people. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : "The server did not answer.";
+}

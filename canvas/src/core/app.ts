@@ -1,0 +1,169 @@
+/** Login state of this page, and the hooks through which views reach the session. */
+
+import { createContext, useContext } from "react";
+import { SessionController } from "./session/sessionController";
+import { Api, ApiError, errorText } from "./api/api";
+import { browserRouter, type Place, type Router } from "./router";
+import type { State } from "./state/model";
+import { settingsStore, type Settings, type SettingsStore } from "./store/settings";
+import { createStore, useSelected, useStored, type Store } from "./store/store";
+import { ownerKey, Unsaved } from "./store/unsaved";
+import { browserStorage, type KeyValueStorage } from "./store/browserStorage";
+import type { SessionView } from "./wire";
+
+type Access =
+  | { kind: "checking" }
+  | { kind: "unreachable"; problem: string }
+  | { kind: "out"; problem: string | null }
+  | { kind: "in"; session: SessionController };
+
+const LOGIN_CODE = /^#login=(.+)$/;
+
+export class App {
+  readonly access: Store<Access> = createStore<Access>({ kind: "checking" });
+  /** Why a login link failed while another session is active; null: there is no error, or it was dismissed. */
+  readonly linkError: Store<string | null> = createStore<string | null>(null);
+  readonly settings: SettingsStore;
+  readonly unsaved = new Unsaved();
+  readonly router: Router;
+  private readonly storage: KeyValueStorage;
+  /** Used while no session is active. */
+  private readonly api: Api;
+  private loggingOut = false;
+  /** The code of a login link that was opened and has no response yet. It is no longer in the address bar and may still be
+   * valid. */
+  private code: string | null = null;
+  private pendingLogin: Promise<void> = Promise.resolve();
+
+  constructor(storage: KeyValueStorage = browserStorage(), router: Router = browserRouter()) {
+    this.storage = storage;
+    this.router = router;
+    this.settings = settingsStore(storage);
+    this.api = new Api(() => undefined);
+    window.addEventListener("storage", () => this.settings.reread());
+    // Pasting a link into the address bar of an open page does not reload the page.
+    window.addEventListener("hashchange", () => void (LOGIN_CODE.test(location.hash) && this.authenticate()));
+  }
+
+  /** Log in with the code of a one-time link, or resume the browser's session. Attempts run one after the other, since the
+   * last response sets the browser's cookie. */
+  authenticate(): Promise<void> {
+    const code = LOGIN_CODE.exec(location.hash)?.[1] ?? this.code;
+    if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
+    this.code = code;
+    this.pendingLogin = this.pendingLogin.then(() => this.tryAuthenticate());
+    return this.pendingLogin;
+  }
+
+  private async tryAuthenticate(): Promise<void> {
+    const { code } = this;
+    // An active session stays open until the link is known to be valid: closing it would lose what only this page holds.
+    if (code === null || this.access.get().kind !== "in") this.setAccess({ kind: "checking" });
+    try {
+      this.openSession(await (code === null ? this.api.session() : this.api.logIn(code)));
+      this.forgetCode(code);
+    } catch (error) {
+      await this.handleFailure(error, code);
+    }
+  }
+
+  /** A link that was opened meanwhile keeps its code. */
+  private forgetCode(code: string | null): void {
+    if (this.code === code) this.code = null;
+  }
+
+  async logOut(): Promise<void> {
+    const access = this.access.get();
+    if (access.kind !== "in") return;
+    this.loggingOut = true; // the live connection reports the end of the session before the response arrives
+    try {
+      await access.session.logOut();
+      this.endSession();
+    } finally {
+      this.loggingOut = false;
+    }
+  }
+
+  private async handleFailure(error: unknown, code: string | null): Promise<void> {
+    if (!(error instanceof ApiError)) return this.setAccess({ kind: "unreachable", problem: errorText(error) });
+    this.forgetCode(code);
+    if (code === null) return this.setAccess({ kind: "out", problem: error.status === 401 ? null : error.message });
+    if (this.access.get().kind !== "in") await this.resumeSession(error.message);
+    if (this.access.get().kind === "in") this.linkError.set(error.message);
+  }
+
+  /** Resume the browser's session after a link was rejected. */
+  private async resumeSession(refusal: string): Promise<void> {
+    try {
+      this.openSession(await this.api.session());
+    } catch (error) {
+      const isOut = error instanceof ApiError && error.status === 401;
+      this.setAccess(isOut ? { kind: "out", problem: refusal } : { kind: "unreachable", problem: errorText(error) });
+    }
+  }
+
+  private openSession(identity: SessionView): void {
+    const session = new SessionController({
+      identity,
+      api: new Api(() => this.endSession()),
+      storage: this.storage,
+      onLogOut: () => this.endSession(),
+      onOther: () => void this.authenticate(),
+    });
+    this.linkError.set(null);
+    // The same person gets their unsaved changes back after the session has ended; other people's are dropped.
+    this.unsaved.retain((key) => key.startsWith(ownerKey(identity)));
+    this.setAccess({ kind: "in", session });
+    session.start();
+  }
+
+  private endSession(): void {
+    if (this.access.get().kind !== "in") return;
+    if (this.loggingOut) this.unsaved.retain(() => false);
+    this.setAccess({ kind: "out", problem: this.loggingOut ? null : "Your session has ended." });
+  }
+
+  private setAccess(next: Access): void {
+    const access = this.access.get();
+    if (access.kind === "in") access.session.stop();
+    this.access.set(next);
+  }
+}
+
+export const AppContext = createContext<App | null>(null);
+export const SessionContext = createContext<SessionController | null>(null);
+
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (app === null) throw new Error("This view needs an app around it.");
+  return app;
+}
+
+export function useSession(): SessionController {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error("This view needs a session around it.");
+  return session;
+}
+
+/** Select a part of the state. Only for views inside the shell, which renders them once there is a state. */
+export function useData<R>(select: (state: State) => R): R {
+  return useSelected(useSession().data, (state) => select(requireState(state)));
+}
+
+/** Like `useData`, throttled in a large organisation: for values computed from all agents. */
+export function useThrottledData<R>(select: (state: State) => R): R {
+  return useSelected(useSession().throttledData, (state) => select(requireState(state)));
+}
+
+function requireState(state: State | null): State {
+  if (state === null) throw new Error("The organisation has not been read yet.");
+  return state;
+}
+
+export function usePlace(): Place {
+  return useStored(useApp().router.place);
+}
+
+export function useSettings(): Settings {
+  return useStored(useApp().settings);
+}

@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { PROTOCOL } from "../wire";
+import type { Snapshot } from "../wire";
+import { ModelServer } from "../testing/modelServer";
+import { Connection, type ConnectionOptions } from "./connection";
+
+class FakeSocket {
+  static readonly all: FakeSocket[] = [];
+  onmessage: ((message: { data: string }) => void) | null = null;
+  onclose: ((end: { code: number }) => void) | null = null;
+  readonly sent: unknown[] = [];
+  closed = false;
+
+  constructor() {
+    FakeSocket.all.push(this);
+  }
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text));
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  say(...frames: unknown[]): void {
+    for (const frame of frames) this.onmessage?.({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });
+  }
+}
+
+const server = new ModelServer();
+const HELLO = { type: "hello", protocol: PROTOCOL, epoch: "e1", org_id: "org", head: 0, user: {}, heartbeat_s: 15, server_time: "" };
+let connection: Connection;
+let parts: { [Name in keyof ConnectionOptions]: ConnectionOptions[Name] };
+
+const socket = (): FakeSocket => FakeSocket.all.at(-1) as FakeSocket;
+const event = (seq: number): unknown => ({ event: "ACTIVITY_LOGGED", workspace_id: "a", timestamp: "t", payload: {}, entity: { kind: "activity", id: `${seq}`, rev: 0 }, seq, prev: seq - 1 });
+
+beforeEach(async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("WebSocket", FakeSocket);
+  FakeSocket.all.length = 0;
+  parts = {
+    url: "ws://here/ws",
+    loadSnapshot: vi.fn<() => Promise<Snapshot>>().mockResolvedValue(server.snapshot()),
+    checkSession: vi.fn(),
+    onSnapshot: vi.fn(),
+    onEvents: vi.fn(),
+    onLive: vi.fn(),
+    onSnapshotProblem: vi.fn(),
+    onLogOut: vi.fn(),
+  };
+  connection = new Connection(parts);
+  connection.start();
+  await vi.advanceTimersByTimeAsync(1);
+  socket().say(HELLO, { type: "current", after: 0 });
+});
+
+afterEach(() => {
+  connection.stop();
+  vi.useRealTimers();
+});
+
+test("it is live after one snapshot and one subscription, over one socket", () => {
+  expect(parts.onSnapshot).toHaveBeenCalledOnce();
+  expect(socket().sent).toEqual([{ type: "subscribe", after: 0, epoch: "e1" }]);
+  expect(connection.view.get().mode).toBe("live");
+  expect(FakeSocket.all).toHaveLength(1);
+});
+
+test("events of one moment are applied together", async () => {
+  socket().say(event(1), event(2), event(3));
+  expect(parts.onEvents).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(40);
+  expect(parts.onEvents).toHaveBeenCalledOnce();
+  expect(vi.mocked(parts.onEvents).mock.calls[0]?.[0]).toHaveLength(3);
+});
+
+test("a cut is told after a moment, and no more once it is live again", async () => {
+  socket().onclose?.({ code: 1006 });
+  expect(connection.view.get().mode).toBe("live");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(connection.view.get().mode).toBe("lost");
+  expect(FakeSocket.all.length).toBeGreaterThan(1);
+  socket().say(HELLO, { type: "resumed", after: 0, upto: 1, count: 1 }, event(1));
+  expect(connection.view.get().mode).toBe("live");
+  expect(parts.onLive).toHaveBeenCalledTimes(2);
+  expect(parts.loadSnapshot).toHaveBeenCalledOnce();
+});
+
+test("a short cut is not told at all", async () => {
+  const modes: string[] = [];
+  connection.view.subscribe(() => modes.push(connection.view.get().mode));
+  socket().onclose?.({ code: 1006 });
+  await vi.advanceTimersByTimeAsync(300);
+  socket().say(HELLO, { type: "current", after: 0 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(modes).not.toContain("lost");
+});
+
+test("a lost network is told although the socket says nothing", async () => {
+  window.dispatchEvent(new Event("offline"));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(connection.view.get().mode).toBe("lost");
+});
+
+test("a snapshot that fails is tried again, and its problem is told", async () => {
+  vi.mocked(parts.loadSnapshot).mockRejectedValueOnce(new Error("no")).mockResolvedValue(server.snapshot());
+  socket().say({ type: "snapshot_required", reason: "too_many" });
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(parts.onSnapshotProblem).toHaveBeenCalledOnce();
+  expect(parts.onSnapshot).toHaveBeenCalledTimes(2);
+  expect(socket().sent).toHaveLength(2);
+});
+
+test("what is no JSON is passed over", () => {
+  expect(() => socket().say("{", "", "null")).not.toThrow();
+});
+
+test("once stopped it stays so", async () => {
+  connection.stop();
+  expect(socket().closed).toBe(true);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(FakeSocket.all).toHaveLength(1);
+});
+
+test("the end of the session ends the work", async () => {
+  socket().onclose?.({ code: 4001 });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(parts.onLogOut).toHaveBeenCalledOnce();
+  expect(FakeSocket.all).toHaveLength(1);
+});

@@ -1,0 +1,141 @@
+/** The address of the page holds everything that decides which view is shown. */
+
+import { LISTS, type ListName } from "./state/approvals";
+import { createStore, type Store } from "./store/store";
+
+const BASE = "/app";
+
+/** Tabs of the agent panel in the organisation view. */
+export type Panel = "chat" | "work" | "threads" | "prompt" | "about";
+
+/** Tabs of the thread view. */
+export type ThreadTab = "said" | "tree" | "sight" | "base";
+
+export type Place =
+  | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
+  | { view: "chats"; workspaceId: string | null; messageId: string | null }
+  /** `node`: the selected delegation of the tree. */
+  | { view: "delegation"; id: string; node: string | null }
+  /** `open`: the selected approval, and the workspace that requested it. */
+  | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
+  | { view: "prompt"; workspaceId: string }
+  | { view: "thread"; id: string; tab: ThreadTab }
+  | { view: "problems" }
+  | { view: "instructions"; templateId: string | null }
+  | { view: "connect" }
+  | { view: "settings" }
+  | { view: "unknown"; path: string };
+
+export interface Router {
+  place: Store<Place>;
+  go(to: Place, options?: { replace?: boolean }): void;
+  stop(): void;
+}
+
+export const INBOX: Place = { view: "inbox", list: "waiting", open: null };
+export const ORG: Place = { view: "org", focus: null, panel: null, filter: "" };
+
+export function parsePlace(path: string, search: string): Place {
+  const [view = "", id] = path.slice(BASE.length).split("/").filter(Boolean).map(decode);
+  const query = new URLSearchParams(search);
+  switch (view) {
+    case "":
+    case "org":
+      return orgPlace(query);
+    case "chat":
+      return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
+    case "delegations":
+      return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
+    case "inbox":
+      return inboxPlace(id, query);
+    case "prompt":
+      return id === undefined ? { view: "unknown", path } : { view: "prompt", workspaceId: id };
+    case "threads":
+      return id === undefined ? { view: "unknown", path } : { view: "thread", id, tab: THREAD_TABS.find((each) => each === query.get("show")) ?? "said" };
+    case "instructions":
+      return { view: "instructions", templateId: id ?? null };
+    case "problems":
+    case "connect":
+    case "settings":
+      return { view };
+    default:
+      return { view: "unknown", path };
+  }
+}
+
+/** Approvals are the only kind. A kind from a newer version opens the same view. */
+function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
+  const list = LISTS.find((each) => each === query.get("state")) ?? "waiting";
+  const workspaceId = query.get("of");
+  return { view: "inbox", list, open: id === undefined || workspaceId === null ? null : { id, workspaceId } };
+}
+
+const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
+const PANELS: readonly string[] = ["chat", "work", "threads", "prompt", "about"] satisfies Panel[];
+
+function orgPlace(query: URLSearchParams): Place {
+  const panel = query.get("panel");
+  const focus = query.get("focus");
+  const open = focus !== null && PANELS.includes(panel ?? "") ? (panel as Panel) : null;
+  return { view: "org", focus, panel: open, filter: query.get("q") ?? "" };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function hrefOf(place: Place): string {
+  switch (place.view) {
+    case "org":
+      return `${BASE}/org${search({ focus: place.focus, panel: place.panel, q: place.filter })}`;
+    case "chats": {
+      const id = place.workspaceId === null ? "" : `/${encodeURIComponent(place.workspaceId)}`;
+      return `${BASE}/chat${id}${search({ m: place.messageId })}`;
+    }
+    case "delegation":
+      return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+    case "inbox": {
+      const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
+      return `${BASE}/inbox${id}${search({ kind: "approval", state: place.list, of: place.open?.workspaceId ?? null })}`;
+    }
+    case "prompt":
+      return `${BASE}/prompt/${encodeURIComponent(place.workspaceId)}`;
+    case "thread":
+      return `${BASE}/threads/${encodeURIComponent(place.id)}${search({ show: place.tab === "said" ? null : place.tab })}`;
+    case "instructions":
+      return `${BASE}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
+    case "unknown":
+      return place.path;
+    default:
+      return `${BASE}/${place.view}`;
+  }
+}
+
+function search(members: Record<string, string | null>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(members)) if (value) query.set(name, value);
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+export function browserRouter(): Router {
+  const read = (): Place => parsePlace(location.pathname, location.search);
+  const place = createStore(read());
+  const follow = (): void => place.set(read());
+  window.addEventListener("popstate", follow);
+  return {
+    place,
+    go: (to, options) => {
+      const href = hrefOf(to);
+      if (href === location.pathname + location.search) return;
+      if (options?.replace) history.replaceState(null, "", href);
+      else history.pushState(null, "", href);
+      place.set(to);
+    },
+    stop: () => window.removeEventListener("popstate", follow),
+  };
+}

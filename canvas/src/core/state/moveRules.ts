@@ -1,0 +1,31 @@
+/** Where an agent can be moved. Pure; the server decides. */
+
+import type { OrgNode, State } from "./model";
+import { ancestorsOf, childrenOf, type Tree } from "./tree";
+
+/** Why an agent cannot be moved there, as a sentence; null if it can. `target` null: the top. */
+export function refusalOfMove(tree: Tree, nodes: ReadonlyMap<string, OrgNode>, id: string, target: string | null): string | null {
+  const name = (of: string): string => nodes.get(of)?.name ?? "That agent";
+  if (target === id) return `${name(id)} cannot answer to itself.`;
+  if ((tree.parent.get(id) ?? null) === target) return target === null ? `${name(id)} is at the top already.` : `${name(id)} answers to ${name(target)} already.`;
+  if (target !== null && ancestorsOf(tree, target).includes(id)) return `${name(target)} is below ${name(id)}: that would be a circle.`;
+  return null;
+}
+
+/** All descendants, parents before children. */
+export function descendantsOf(tree: Tree, id: string): string[] {
+  const found = new Set(childrenOf(tree, id));
+  for (const each of found) for (const below of childrenOf(tree, each)) found.add(below);
+  return [...found];
+}
+
+/** The state with another parent, before the server has confirmed it. The same object if the agent is unknown. */
+export function withParent(state: State, id: string, parentId: string | null): State {
+  const [workspace, node] = [state.workspaces.get(id), state.orgNodes.get(id)];
+  if (workspace === undefined || node === undefined) return state;
+  return {
+    ...state,
+    workspaces: new Map(state.workspaces).set(id, { ...workspace, parent_id: parentId }),
+    orgNodes: new Map(state.orgNodes).set(id, { ...node, parentId }),
+  };
+}

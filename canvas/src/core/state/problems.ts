@@ -1,0 +1,208 @@
+/** Problems that wait for a person: unanswered messages, unclaimed messages, dead letters, and frozen chains. */
+
+import type { EventFrame } from "../wire";
+import type { Workspace } from "./model";
+import { members, number, text } from "./json";
+import { isSilent, statusOf } from "./agentStatus";
+
+/** A message without the expected answer that is overdue, or was answered outside of Molecule. */
+export interface UnansweredMessage {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  /** Sequence number in the log of the workspace. */
+  seq: number;
+  /** Null: from a person. */
+  sourceId: string | null;
+  summary: string;
+  /** Null: not overdue yet. */
+  overdueAt: string | null;
+  /** It was delivered to its agent a second time. */
+  reminded: boolean;
+  handedAt: string;
+  /** An answer that the agent wrote and did not send. */
+  draft: string | null;
+  template: string | null;
+}
+
+/** A workspace whose messages are not claimed. */
+export interface UnclaimedMessages {
+  workspaceId: string;
+  workspaceName: string;
+  /** How many messages that need an answer were never claimed. */
+  waiting: number;
+  /** There are more than were counted. */
+  more: boolean;
+  /** When the oldest of them was stored. */
+  since: string;
+}
+
+export interface DeadLetter {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  /** Null: from a person. */
+  sourceId: string | null;
+  summary: string;
+  reason: string;
+  detail: string | null;
+  attempts: number;
+  diedAt: string;
+}
+
+export interface MessageChain {
+  rootId: string;
+  workspaceId: string | null;
+  reason: string;
+  frozenAt: string;
+  hops: number;
+  messages: number;
+  summary: string;
+}
+
+export interface Problems {
+  unanswered: readonly UnansweredMessage[];
+  /** There are older ones. */
+  moreUnanswered: boolean;
+  unclaimed: readonly UnclaimedMessages[];
+  /** There are others, with a shorter wait. */
+  moreUnclaimed: boolean;
+  deadLetters: readonly DeadLetter[];
+  /** There are older ones. */
+  moreDeadLetters: boolean;
+  chains: readonly MessageChain[];
+}
+
+export const NO_PROBLEMS: Problems = {
+  unanswered: [],
+  moreUnanswered: false,
+  unclaimed: [],
+  moreUnclaimed: false,
+  deadLetters: [],
+  moreDeadLetters: false,
+  chains: [],
+};
+
+/** Events after which the lists are outdated. */
+const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
+
+/** Claims and answers are frequent; only those about a listed message change a list. */
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, unclaimed }: Problems): boolean {
+  if (event !== "MESSAGE_TICK") return CHANGING.test(event);
+  const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
+  if (TAKES.has(tick ?? "")) return unclaimed.some(({ workspaceId }) => workspaceId === workspace_id);
+  if (first === null || last === null || !ENDS.has(tick ?? "")) return false;
+  return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
+}
+
+const TAKES = new Set(["handed_over", "acked"]);
+const ENDS = new Set(["answered", "declined", "forgotten"]);
+
+export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Problems): number {
+  return unanswered.length + unclaimed.length + deadLetters.length + chains.length;
+}
+
+/** Shown when no problem is known. `problem`: why the lists could not be read. */
+export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
+  if (problem !== null) return "What needs you could not be read";
+  return readAt === null ? "Reading what needs you…" : "Nothing needs you";
+}
+
+export function unansweredOf(row: unknown): UnansweredMessage | null {
+  const [activityId, workspaceId, handedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "handed_at")];
+  const seq = number(row, "seq");
+  if (activityId === null || workspaceId === null || handedAt === null || seq === null) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    seq,
+    sourceId: text(row, "source_id"),
+    summary: text(row, "summary") ?? "",
+    overdueAt: text(row, "overdue_at"),
+    reminded: text(row, "reminded_at") !== null,
+    handedAt,
+    draft: text(row, "draft"),
+    template: text(row, "template"),
+  };
+}
+
+export function unclaimedOf(row: unknown): UnclaimedMessages | null {
+  const [workspaceId, waiting, since] = [text(row, "workspace_id"), number(row, "waiting"), text(row, "since")];
+  if (workspaceId === null || waiting === null || since === null) return null;
+  return {
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    waiting,
+    more: members(row)?.["more"] === true,
+    since,
+  };
+}
+
+export function deadLetterOf(row: unknown): DeadLetter | null {
+  const [activityId, workspaceId, diedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "died_at")];
+  if (activityId === null || workspaceId === null || diedAt === null) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    sourceId: text(row, "source_id"),
+    summary: text(row, "summary") ?? "",
+    reason: text(row, "reason") ?? "",
+    detail: text(row, "detail"),
+    attempts: number(row, "attempts") ?? 0,
+    diedAt,
+  };
+}
+
+export function chainOf(row: unknown): MessageChain | null {
+  const [rootId, frozenAt] = [text(row, "root_id"), text(row, "frozen_at")];
+  if (rootId === null || frozenAt === null) return null;
+  return {
+    rootId,
+    workspaceId: text(row, "workspace_id"),
+    reason: text(row, "reason") ?? "",
+    frozenAt,
+    hops: number(row, "hops") ?? 0,
+    messages: number(row, "messages") ?? 0,
+    summary: text(row, "summary") ?? "",
+  };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  unreachable: "The agent could not be reached",
+  expired: "Nobody took it in time",
+  refused: "The agent refused it",
+};
+
+/** Why a message became a dead letter; an unknown reason is shown as received. */
+export function reasonText(reason: string): string {
+  return REASONS[reason] ?? reason;
+}
+
+/** Why messages are unclaimed, and what to do about it. */
+export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
+  const status = statusOf(workspace);
+  if (isSilent(status) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
+  switch (status) {
+    case "paused":
+      return "The agent is paused, and gets nothing until it is resumed";
+    case "hibernated":
+      return "The agent hibernates, and nobody has started it. Start it, or resume it";
+    case "provisioning":
+    case "offline":
+    case "awaiting":
+      return "The agent is offline. Start it, or connect it anew";
+    case "failed":
+      return "The agent has failed. See what it says, and start it anew";
+    default:
+      return "The agent is online but does not take its mail. Start it anew, and see that mail reaches it the way it is set to";
+  }
+}
+
+export function chainText({ reason, hops, messages }: MessageChain): string {
+  if (reason === "hops") return `It was passed on ${hops} times`;
+  if (reason === "messages") return `It has come to ${messages.toLocaleString("en-GB")} messages`;
+  if (reason === "pingpong") return "Two agents only thank each other";
+  return reason;
+}

@@ -1,0 +1,22 @@
+/** Time left until a deadline by the server's clock, updated every second. */
+
+import { useSession } from "../../core/app";
+import { useStored } from "../../core/store/store";
+import { seconds } from "../../core/text/time";
+import { useSeconds } from "../../ui/useSeconds";
+
+/** The server's time, updated every second while `runs`. */
+export function useServerSeconds(runs: boolean): number {
+  return useSeconds(runs) + useStored(useSession().decisions.clockSkew);
+}
+
+export function Countdown({ to, label, over, className }: { to: string; label: string; over: string; className?: string | undefined }) {
+  const now = useServerSeconds(true);
+  const left = (Date.parse(to) - now) / 1_000;
+  if (Number.isNaN(left)) return null;
+  return (
+    <span className={className} role="timer" aria-live="off" data-countdown>
+      {left <= 0 ? over : `${label} ${seconds(left)}`}
+    </span>
+  );
+}

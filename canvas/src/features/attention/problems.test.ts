@@ -1,0 +1,102 @@
+// @vitest-environment node
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { concerns } from "./concerns";
+import type { EventFrame } from "../../core/wire";
+import {
+  chainOf, chainText, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, reasonText, unansweredOf, unclaimedOf, unclaimedText,
+  type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
+} from "../../core/state/problems";
+
+const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
+
+test("rows of another shape are left out, and never thrown over", () => {
+  fc.assert(
+    fc.property(fc.anything(), (row) => {
+      expect(deadLetterOf(row)).toBeNull();
+      expect(chainOf(row)).toBeNull();
+      expect(unansweredOf(row)).toBeNull();
+      expect(unclaimedOf(row)).toBeNull();
+    }),
+  );
+  expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
+  expect(deadLetterOf({ ...LETTER, workspace_name: 3 })?.workspaceName).toBe("w1");
+});
+
+test("one concern an agent tells how many of its messages were given up, and since when", () => {
+  const at = (hour: number, workspace_id = "w1"): DeadLetter =>
+    deadLetterOf({ ...LETTER, workspace_id, activity_id: `a${hour}`, died_at: `2026-03-01T${hour}:00:00Z` }) as DeadLetter;
+  const stuck = { ...NO_PROBLEMS, deadLetters: [at(12), at(11), at(13, "w2")], };
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
+  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
+    ["w1", "undelivered", 2, "11"],
+    ["w2", "undelivered", 1, "13"],
+  ]);
+});
+
+test("a stopped chain says which limit it met", () => {
+  const chain = (reason: string) => chainOf({ root_id: "r", workspace_id: "w", reason, hops: 24, messages: 1000, frozen_at: "2026-03-01T10:00:00Z" });
+  const words = ["hops", "messages", "pingpong", "something new"].map((reason) => chainText(chain(reason) as never));
+  expect(words).toEqual(["It was passed on 24 times", "It has come to 1,000 messages", "Two agents only thank each other", "something new"]);
+  expect(reasonText("something new")).toBe("something new");
+});
+
+const OWED = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", seq: 7, source_id: null, summary: "hi", handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z" };
+const owed = unansweredOf(OWED) as UnansweredMessage;
+
+function frame(event: string, payload: unknown = {}, workspace_id = "w1"): EventFrame {
+  return { event, workspace_id, timestamp: "2026-03-01T10:00:00Z", payload, entity: { kind: "activity", id: "a1", rev: 0 } };
+}
+
+test("only events about what is stuck ask for the lists again", () => {
+  const changes = (event: string): boolean => changesProblems(frame(event), NO_PROBLEMS);
+  expect(["MESSAGE_OVERDUE", "MESSAGE_DRAFTED", "MESSAGE_DEAD", "MESSAGE_REQUEUED", "MESSAGE_DISCARDED", "CHAIN_FROZEN", "CHAIN_ENDED", "WORKSPACE_REMOVED"].every(changes)).toBe(true);
+  expect(["MESSAGE_TICK", "USER_MESSAGE", "X_MESSAGE_DEAD", "CHAIN_FROZENX"].some(changes)).toBe(false);
+});
+
+test("an answer asks for them only if its message is in them", () => {
+  const stuck = { ...NO_PROBLEMS, unanswered: [owed] };
+  const asks = (tick: string, first: number, last: number, workspace = "w1"): boolean =>
+    changesProblems(frame("MESSAGE_TICK", { tick, first_seq: first, last_seq: last }, workspace), stuck);
+  expect([asks("answered", 7, 7), asks("declined", 6, 9), asks("forgotten", 7, 7)]).toEqual([true, true, true]);
+  expect([asks("answered", 8, 9), asks("answered", 7, 7, "w2"), asks("handed_over", 7, 7), asks("acked", 1, 9)]).toEqual([false, false, false, false]);
+});
+
+test("one concern an agent tells how many answers it owes, and since when", () => {
+  const stuck = { ...NO_PROBLEMS, unanswered: [owed, { ...owed, activityId: "a2", seq: 9, handedAt: "2026-03-01T08:00:00Z" }] };
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
+  expect(found).toEqual([{ workspaceId: "w1", name: "Ops", kind: "unanswered", since: "2026-03-01T08:00:00Z", unread: 2 }]);
+});
+
+const WAITING = { workspace_id: "w1", workspace_name: "Ops", status: "paused", waiting: 3, more: false, since: "2026-03-01T09:00:00Z" };
+const waiting = unclaimedOf(WAITING) as UnclaimedMessages;
+
+test("mail that nobody takes is one concern an agent, and counts as one problem", () => {
+  const stuck = { ...NO_PROBLEMS, unclaimed: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
+  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
+    ["w2", "untaken", 3, "08"],
+    ["w1", "untaken", 3, "09"],
+  ]);
+  expect(countProblems(stuck)).toBe(2);
+  expect(unclaimedOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });
+});
+
+test("mail that is taken asks for the lists again only if somebody waited for that", () => {
+  const stuck = { ...NO_PROBLEMS, unclaimed: [waiting] };
+  const asks = (tick: string, workspace = "w1"): boolean => changesProblems(frame("MESSAGE_TICK", { tick, first_seq: 1, last_seq: 1 }, workspace), stuck);
+  expect([asks("handed_over"), asks("acked")]).toEqual([true, true]);
+  expect([asks("handed_over", "w2"), asks("wake_asked"), asks("answered")]).toEqual([false, false, false]);
+});
+
+test("how an agent stands says what to do so that its mail is taken", () => {
+  const words = (status: string, last_heard_at: string | null = "2026-03-01T09:00:00Z"): string =>
+    unclaimedText({ status, active_tasks: 0, current_task: null, last_heard_at });
+  expect(words("paused")).toContain("is paused");
+  expect(words("hibernated")).toContain("hibernates");
+  expect(words("failed")).toContain("has failed");
+  expect(["offline", "awaiting_agent", "something new"].map((status) => words(status))).toEqual(Array(3).fill(words("offline")));
+  expect(["provisioning", "awaiting_agent"].map((status) => words(status, null))).toEqual(Array(2).fill("No agent was ever heard here. Connect one"));
+  expect(["online", "degraded"].map((status) => words(status, null))).toEqual(Array(2).fill(words("online")));
+  expect(words("online")).toContain("online but does not take its mail");
+});

@@ -1,0 +1,135 @@
+/** Message input with attachments. The draft is kept per conversation until it is sent. */
+
+import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useData, useSession, useSettings } from "../../core/app";
+import { announce } from "../../ui/Announcer";
+import { Button, IconButton } from "../../ui/Button";
+import type { ChosenFile } from "../../core/session/chosenFiles";
+import { useSelected, useStored } from "../../core/store/store";
+import { fileProblem } from "../../core/text/files";
+import { bytesOf, plural, sizeText } from "../../core/text/strings";
+import { ChosenFileList } from "./ChosenFileList";
+import css from "./Composer.module.css";
+import { FilePicker } from "./FilePicker";
+import { filesOf } from "./useFileDrop";
+
+const NONE: readonly ChosenFile[] = [];
+
+/** From this share of the limit on, the remaining length is shown. */
+const SHOW_LIMIT_FROM = 0.8;
+
+interface Props {
+  workspaceId: string;
+  name: string;
+  autoFocus: boolean;
+  onSent: () => void;
+}
+
+export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
+  const session = useSession();
+  const { enterSends } = useSettings();
+  const limit = useData((state) => state.limits.text_bytes);
+  const [words, setWords] = useState(() => session.drafts.read(workspaceId));
+  const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const chosen = useSelected(session.chosenFiles.all, (all) => all.get(workspaceId)) ?? NONE;
+  const limits = useStored(session.uploadLimits);
+  const hint = useId();
+  const refused = session.canSend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
+  const used = bytesOf(words);
+  const tooLong = used > limit;
+  const empty = words.trim() === "" && chosen.length === 0;
+  const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => fileProblem(file, place, limits) !== null);
+
+  useEffect(() => {
+    if (autoFocus) field.current?.focus({ preventScroll: true });
+  }, [autoFocus]);
+  useEffect(() => {
+    if (session.canSend) void session.readUploadLimits();
+  }, [session]);
+
+  const change = (next: string): void => {
+    setWords(next);
+    session.drafts.write(workspaceId, next);
+  };
+  const send = (): void => {
+    if (blocked) return;
+    void session.sendMessage(workspaceId, words.trim() === "" ? "" : words);
+    change("");
+    onSent();
+    field.current?.focus();
+  };
+  const attach = useCallback(
+    (files: readonly File[]): void => {
+      session.chosenFiles.add(workspaceId, files);
+      announce(`${plural(files.length, "file")} attached`);
+    },
+    [session, workspaceId],
+  );
+  const pick = useCallback(
+    (files: readonly File[]): void => {
+      attach(files);
+      field.current?.focus();
+    },
+    [attach],
+  );
+  const onPaste = (event: ClipboardEvent): void => {
+    const files = filesOf(event.clipboardData);
+    // Text copied from a document comes with a picture of it; the text is meant.
+    if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    attach(files);
+  };
+  const remove = (key: string): void => {
+    session.chosenFiles.remove(workspaceId, key);
+    field.current?.focus();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+    const withControl = event.ctrlKey || event.metaKey;
+    if (event.shiftKey || (!enterSends && !withControl)) return;
+    event.preventDefault();
+    send();
+  };
+
+  return (
+    <form
+      className={css.composer}
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <ChosenFileList chosen={chosen} limits={limits} onRemove={remove} />
+      <div className={css.field}>
+        <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
+        <FilePicker field={picker} onPick={pick} />
+        <textarea
+          ref={field}
+          className={css.text}
+          rows={1}
+          aria-label={`Message to ${name}`}
+          aria-describedby={hint}
+          aria-invalid={tooLong || undefined}
+          placeholder={refused === null ? `Message ${name}` : ""}
+          disabled={refused !== null}
+          value={words}
+          onChange={(event) => change(event.target.value)}
+          onKeyDown={onKey}
+          onPaste={onPaste}
+        />
+        <Button type="submit" kind="primary" icon="send" disabled={blocked}>
+          Send
+        </Button>
+      </div>
+      <p id={hint} className={tooLong ? css.over : css.hint}>
+        {refused ?? (used > limit * SHOW_LIMIT_FROM ? lengthText(used, limit) : enterSends ? "Enter sends, Shift Enter makes a new line" : "Ctrl Enter sends")}
+      </p>
+    </form>
+  );
+}
+
+function lengthText(used: number, limit: number): string {
+  if (used > limit) return `${sizeText(used - limit)} too long: a message holds ${sizeText(limit)}`;
+  return `${sizeText(limit - used)} left of ${sizeText(limit)}`;
+}

@@ -1,0 +1,215 @@
+/** The chat with one agent: messages, messages in delivery, and the input. */
+
+import { Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { useData, useSession } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { lazyPart } from "../../ui/lazyPart";
+import { useNow } from "../../ui/useNow";
+import { Notice } from "../../ui/Notice";
+import { incompleteLine } from "../../core/state/obligationUpdates";
+import { approvalsByWorkspace, placedWithin, type PlacedApproval } from "../../core/state/approvals";
+import { choicesOf, conversationItems } from "./conversationItems";
+import { waitReason } from "../../core/state/delivery";
+import { EMPTY_CHAT, type Chat } from "../../core/state/model";
+import { useStored } from "../../core/store/store";
+import { RETRY_MS } from "../../core/session/problemLists";
+import { Composer } from "./Composer";
+import css from "./Conversation.module.css";
+import { DelegationItem } from "../delegations/DelegationItem";
+import { MessageItem } from "./MessageItem";
+import { useNewestPage, useRetriedRead, type RetriedRead } from "../../core/session/useNewestPage";
+import { useTranscript } from "./useTranscript";
+import { useFileDrop } from "./useFileDrop";
+import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
+
+const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
+
+interface Props {
+  workspaceId: string;
+  /** A message to scroll to, named by a link. */
+  messageId?: string | null;
+  focusComposer?: boolean;
+}
+
+export function Conversation({ workspaceId, messageId = null, focusComposer = false }: Props) {
+  const session = useSession();
+  const workspace = useData((state) => state.workspaces.get(workspaceId));
+  const chat = useData((state) => state.chats.get(workspaceId)) ?? EMPTY_CHAT;
+  const entries = useStored(session.outbox.entries);
+  const unsent = useMemo(() => entries.filter((each) => each.workspaceId === workspaceId), [entries, workspaceId]);
+  const now = useNow();
+  const { problem, retry } = useNewestPage(workspaceId, chat.loaded);
+  const transcript = useTranscript({ workspaceId, chat, unsent: unsent.length, messageId });
+  const newAfter = useReadMarks(workspaceId, chat, transcript.following);
+  useIncompleteMessages(workspaceId, chat);
+  useAnnouncedMessages(workspace?.name ?? "", chat.lines, chat.loaded);
+  const delegations = useData((state) => state.delegations);
+  useAnnouncedDelegations(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
+  const pendingApproval = useApprovals(workspaceId, chat.loaded);
+  const { lines, atEnd, hasOlder } = transcript;
+  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedWithin(pendingApproval.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [pendingApproval.placed, lines, hasOlder, atEnd, chat.loaded]);
+  const items = useMemo(
+    () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
+    [lines, atEnd, unsent, delegations, approvals, newAfter, now],
+  );
+  const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
+  const name = workspace?.name ?? "this agent";
+  const me = session.identity.user.name;
+  const waits = workspace === undefined ? null : waitReason(workspace, now);
+  const drop = useFileDrop(session.canSend ? (files) => session.chosenFiles.add(workspaceId, files) : null);
+  return (
+    <div className={css.conversation} {...drop.handlers}>
+      <div className={css.view}>
+        <div className={css.scroller} ref={transcript.scroller} onScroll={transcript.onScroll}>
+          {items.length === 0 ? (
+            <Empty loaded={chat.loaded} problem={problem} name={name} onRetry={retry} />
+          ) : (
+            <>
+              <Top transcript={transcript} reachedEnd={chat.reachedEnd} name={name} />
+              <ol className={css.list} aria-label={`Messages with ${name}`} ref={transcript.list} onKeyDown={transcript.onKeyDown}>
+                {items.map((item, at) => {
+                  if (item.kind === "day") {
+                    return (
+                      <li key={item.key} className={css.day}>
+                        <h3>{item.heading}</h3>
+                      </li>
+                    );
+                  }
+                  if (item.kind === "new") {
+                    return (
+                      <li key={item.key} className={css.new}>
+                        <span>New</span>
+                      </li>
+                    );
+                  }
+                  if (item.kind === "delegation") {
+                    const marked = item.delegation.id === messageId;
+                    return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
+                  }
+                  if (item.kind === "approval") {
+                    return (
+                      <Suspense key={item.key}>
+                        <ApprovalItem approval={item.approval} at={item.at} tabStop={at === items.length - 1} />
+                      </Suspense>
+                    );
+                  }
+                  return (
+                    <MessageItem
+                      key={item.key}
+                      message={item}
+                      workspaceId={workspaceId}
+                      agentName={name}
+                      ownName={me}
+                      tabStop={at === items.length - 1}
+                      waits={waits}
+                      chosen={item.id === null ? null : (choices.get(item.id) ?? null)}
+                      marked={item.id !== null && item.id === messageId}
+                      onRetry={() => void session.outbox.retry(item.key)}
+                      onDiscard={() => session.discard(item.key)}
+                    />
+                  );
+                })}
+              </ol>
+            </>
+          )}
+        </div>
+        {!transcript.following && (
+          <div className={css.jump}>
+            <Button icon="down" className={css.jumpButton} onClick={transcript.toEnd}>
+              {transcript.newer > 0 ? `${transcript.newer} new` : "To the newest"}
+            </Button>
+          </div>
+        )}
+      </div>
+      {problem !== null && items.length > 0 && <NewBelow words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
+      {pendingApproval.problem !== null && <NewBelow words={`What was asked for in this chat could not be read: ${pendingApproval.problem}`} onRetry={pendingApproval.retry} />}
+      {drop.over && (
+        <p className={css.drop}>
+          <span>
+            Drop files here to attach them to your message to <bdi>{name}</bdi>
+          </span>
+        </p>
+      )}
+      <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} onSent={transcript.toEnd} />
+    </div>
+  );
+}
+
+const NOTHING: readonly PlacedApproval[] = [];
+
+/** Approvals of this chat: older ones are read with its newest page. */
+function useApprovals(workspaceId: string, loaded: boolean): RetriedRead & { placed: readonly PlacedApproval[] } {
+  const { decisions } = useSession();
+  const placed = useData((state) => approvalsByWorkspace(state.approvals).get(workspaceId)) ?? NOTHING;
+  return { placed, ...useRetriedRead({ of: workspaceId, due: loaded, read: () => decisions.readOf(workspaceId) }) };
+}
+
+/** Events that arrive within this time are handled together. */
+const GATHER_MS = 150;
+
+/** Some events contain only ids; the rest is read once for each message, and retried when that fails. */
+function useIncompleteMessages(workspaceId: string, chat: Chat): void {
+  const session = useSession();
+  const lost = useStored(session.connection.view).mode === "lost";
+  const asked = useRef(new Map<string, "asked" | "failed">());
+  const [failures, setFailures] = useState(0);
+  const part = chat.loaded ? incompleteLine(chat)?.line : undefined;
+  const what = part === undefined ? null : `${part.id} ${part.lastEventSeq}`;
+  useEffect(() => {
+    // A reconnect may make known lines incomplete again.
+    if (!chat.loaded) asked.current.clear();
+    if (what === null || lost) return;
+    const before = asked.current.get(what);
+    if (before === "asked") return;
+    const timer = setTimeout(
+      () => {
+        asked.current.set(what, "asked");
+        session.readIncomplete(workspaceId).catch(() => {
+          asked.current.set(what, "failed");
+          setFailures((count) => count + 1);
+        });
+      },
+      before === "failed" ? RETRY_MS : GATHER_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [session, workspaceId, chat.loaded, what, lost, failures]);
+}
+
+function NewBelow({ words, onRetry }: { words: string; onRetry: () => void }) {
+  return (
+    <p role="alert" className={css.behind}>
+      {words}{" "}
+      <Button kind="quiet" onClick={onRetry}>
+        Try again
+      </Button>
+    </p>
+  );
+}
+
+function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {
+  if (problem !== null) {
+    return (
+      <Notice icon="warning" title="The messages could not be read" actions={<Button onClick={onRetry}>Try again</Button>}>
+        {problem}
+      </Notice>
+    );
+  }
+  if (!loaded) return <Notice icon="clock" title="Reading the messages…" />;
+  return (
+    <Notice icon="chats" title="No messages yet">
+      What you write here goes to {name}, and its answers appear here.
+    </Notice>
+  );
+}
+
+function Top({ transcript, reachedEnd, name }: { transcript: ReturnType<typeof useTranscript>; reachedEnd: boolean; name: string }) {
+  if (!transcript.hasOlder) return reachedEnd ? <p className={css.begin}>This is where the chat with {name} begins.</p> : null;
+  return (
+    <div className={css.older}>
+      <Button kind="quiet" disabled={transcript.loadingOlder} onClick={transcript.older}>
+        {transcript.loadingOlder ? "Reading older messages…" : "Older messages"}
+      </Button>
+      {transcript.olderProblem !== null && <p role="alert">{transcript.olderProblem}</p>}
+    </div>
+  );
+}

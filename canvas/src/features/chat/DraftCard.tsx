@@ -1,0 +1,78 @@
+/** An answer that an agent wrote and did not send. A person sends it, edited or not, or discards it. */
+
+import { useId, useState } from "react";
+import { useSession } from "../../core/app";
+import type { MessageRef } from "../../core/api/api";
+import { Button } from "../../ui/Button";
+import { MessageText } from "../../ui/MessageText";
+import css from "./DraftCard.module.css";
+import { ActionProblem, useAction } from "../../ui/useAction";
+
+interface Props {
+  asked: MessageRef;
+  draft: string;
+  agentName: string;
+  /** Called after it was sent or discarded. */
+  onDone?: () => void | Promise<void>;
+}
+
+export function DraftCard({ asked, draft, agentName, onDone }: Props) {
+  const { api, canSend } = useSession();
+  const [edited, setEdited] = useState<string | null>(null);
+  const action = useAction();
+  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "The draft was sent", onDone);
+  return (
+    <div className={css.draft} role="group" aria-label={`Draft of ${agentName}`}>
+      <p className={css.about}>
+        <bdi>{agentName}</bdi> said this, but did not send it:
+      </p>
+      {edited === null ? (
+        <div className={css.words}>
+          <MessageText text={draft} />
+        </div>
+      ) : (
+        <Editor words={edited} onChange={setEdited} />
+      )}
+      {!canSend ? (
+        <p className={css.about}>An operator of the organisation can send it.</p>
+      ) : edited === null ? (
+        <div className={css.deeds}>
+          <Button kind="primary" icon="send" disabled={action.busy} onClick={() => send(null)}>
+            Send the draft
+          </Button>
+          <Button disabled={action.busy} onClick={() => setEdited(draft)}>
+            Edit
+          </Button>
+          <Button
+            disabled={action.busy}
+            onClick={() => action.run(() => api.discardDraft(asked), "The draft was discarded", onDone)}
+          >
+            Discard
+          </Button>
+        </div>
+      ) : (
+        <div className={css.deeds}>
+          <Button kind="primary" icon="send" disabled={action.busy || edited.trim() === ""} onClick={() => send(edited)}>
+            Send this
+          </Button>
+          <Button disabled={action.busy} onClick={() => setEdited(null)}>
+            Leave it as it was
+          </Button>
+        </div>
+      )}
+      <ActionProblem action={action} className={css.problem} />
+    </div>
+  );
+}
+
+function Editor({ words, onChange }: { words: string; onChange: (words: string) => void }) {
+  const id = useId();
+  return (
+    <>
+      <label htmlFor={id} className="visually-hidden">
+        Answer to send
+      </label>
+      <textarea id={id} className={css.editor} value={words} rows={4} autoFocus dir="auto" onChange={(event) => onChange(event.target.value)} />
+    </>
+  );
+}

@@ -1,0 +1,131 @@
+/** The timeline of a delegation tree: one axis for all rows, waiting hatched and working filled. Zoomed by buttons, keys and
+ * wheel. */
+
+import { useEffect, useRef, useState } from "react";
+import { IconButton } from "../../ui/Button";
+import { shownTask } from "../../core/state/delegations";
+import { barsOf, type Bar, type TreeRow } from "./tree";
+import { inHours, seconds } from "../../core/text/time";
+import type { DelegationTimelineEntry } from "../../core/wire";
+import { useNameOf } from "./NodeDetail";
+import css from "./DelegationTimeline.module.css";
+
+const STEP = 1.5;
+const MAX_ZOOM = 200;
+/** Divisions of the axis at zoom 1. */
+const PARTS = 4;
+
+interface Props {
+  rows: readonly TreeRow[];
+  /** Timeline of the first row. For the others only the times that every delegation has are known. */
+  facts: readonly DelegationTimelineEntry[];
+  now: number;
+}
+
+export function DelegationTimeline({ rows, facts, now }: Props) {
+  const [zoom, setZoom] = useState(1);
+  const box = useRef<HTMLDivElement>(null);
+  const by = (factor: number): void => setZoom((before) => Math.min(MAX_ZOOM, Math.max(1, before * factor)));
+  useWheel(box, by);
+  const drawn = rows.map((row, at) => ({ row, bars: barsOf(row.branch.node, at === 0 ? facts : [], now) }));
+  const from = Math.min(...drawn.map(({ row }) => Date.parse(row.branch.node.createdAt)));
+  const to = Math.max(from + 1_000, ...drawn.flatMap(({ bars }) => bars.map((bar) => bar.to)));
+  const onKey = (event: React.KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "+" || event.key === "=") by(STEP);
+    else if (event.key === "-") by(1 / STEP);
+    else if (event.key === "0") setZoom(1);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <section className={css.timeline} aria-label="Time line">
+      <div className={css.head}>
+        <h3>Time line</h3>
+        <p className={css.legend}>
+          <span className={`${css.sample} ${css.waiting}`} aria-hidden="true" /> waiting
+          <span className={`${css.sample} ${css.working}`} aria-hidden="true" /> working
+        </p>
+        <div role="group" aria-label="Zoom the time line" className={css.zoom}>
+          <IconButton icon="minus" label="Show more time" onClick={() => by(1 / STEP)} />
+          <output className={css.factor}>{Math.round(zoom * 100)} %</output>
+          <IconButton icon="plus" label="Show less time" onClick={() => by(STEP)} />
+          <IconButton icon="fit" label="Show all the time" onClick={() => setZoom(1)} />
+        </div>
+      </div>
+      <div ref={box} className={css.box} role="group" aria-label="Bars; plus and minus zoom, 0 shows all, arrows move" tabIndex={0} onKeyDown={onKey}>
+        <div className={css.inner} style={{ width: `${zoom * 100}%` }} data-zoom={zoom}>
+          <ul className={css.rows}>
+            {drawn.map(({ row, bars }) => (
+              <Track key={row.branch.node.id} row={row} bars={bars} from={from} to={to} />
+            ))}
+          </ul>
+          <div className={css.axis} aria-hidden="true">
+            {ticksOf((to - from) / 1_000, zoom).map((tick, at) => (
+              <span key={at}>{tick}</span>
+            ))}
+          </div>
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Track({ row, bars, from, to }: { row: TreeRow; bars: readonly Bar[]; from: number; to: number }) {
+  const { node } = row.branch;
+  const name = useNameOf(node.targetId, node.targetName);
+  const share = (time: number): string => `${((time - from) / (to - from)) * 100}%`;
+  return (
+    <li className={css.row} data-track={node.id}>
+      <p className={css.label}>
+        <bdi>{name}</bdi>
+        <span className="visually-hidden">: {durationText(bars)}</span>
+        {node.task !== "" && (
+          <bdi className={css.task} aria-hidden="true">
+            {shownTask(node.task)}
+          </bdi>
+        )}
+      </p>
+      <div className={css.track} aria-hidden="true">
+        {bars.map((bar) => (
+          <span
+            key={`${bar.kind} ${bar.from}`}
+            className={`${css.bar} ${css[bar.kind]}`}
+            data-bar={bar.kind}
+            title={`${bar.kind === "waiting" ? "Waited" : "Worked"} ${seconds((bar.to - bar.from) / 1_000)}`}
+            style={{ left: share(bar.from), width: `${((bar.to - bar.from) / (to - from)) * 100}%` }}
+          />
+        ))}
+      </div>
+    </li>
+  );
+}
+
+/** Labels along the axis: with tenths where they are close together, and in hours rather than days. */
+function ticksOf(span: number, zoom: number): string[] {
+  const parts = PARTS * Math.ceil(zoom);
+  const words = span / parts < 1 ? (time: number) => `${time.toFixed(span / parts < 0.1 ? 2 : 1)} s` : inHours;
+  return Array.from({ length: parts + 1 }, (_, at) => words((span * at) / parts));
+}
+
+function durationText(bars: readonly Bar[]): string {
+  const words = bars.map((bar) => `${bar.kind === "waiting" ? "waited" : "worked"} ${seconds((bar.to - bar.from) / 1_000)}`);
+  return words.length === 0 ? "nothing yet" : words.join(", then ");
+}
+
+/** The wheel zooms while the timeline has the focus, or with Ctrl; otherwise it scrolls the page. */
+function useWheel(box: React.RefObject<HTMLElement | null>, by: (factor: number) => void): void {
+  const latest = useRef(by);
+  latest.current = by;
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const onWheel = (event: WheelEvent): void => {
+      if (event.deltaY === 0 || !(event.ctrlKey || document.activeElement === element)) return;
+      event.preventDefault();
+      latest.current(event.deltaY < 0 ? STEP : 1 / STEP);
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  }, [box]);
+}

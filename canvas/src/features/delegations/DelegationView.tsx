@@ -1,0 +1,158 @@
+/** A delegation with its state, its tree and its timeline. Sub-tasks open in place. */
+
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useApp, useData } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { Link } from "../../ui/Link";
+import { Notice } from "../../ui/Notice";
+import { useSeconds } from "../../ui/useSeconds";
+import { ORG } from "../../core/router";
+import { rowsOf, sums, type Branch } from "./tree";
+import { plural } from "../../core/text/strings";
+import { seconds } from "../../core/text/time";
+import { useDelegationDetail, useDelegationTree } from "./useDelegation";
+import { NodeDetail } from "./NodeDetail";
+import { DelegationTimeline } from "./DelegationTimeline";
+import { DelegationTree } from "./DelegationTree";
+import css from "./DelegationView.module.css";
+
+export function DelegationView({ id, node }: { id: string; node: string | null }) {
+  const { router } = useApp();
+  const work = useDelegationTree(id, node);
+  const own = useDelegationDetail(node);
+  const shown = node === null || node === id ? work : own;
+  useRememberedScroll(node ?? id);
+  if (work.problem !== null) return <ReadProblem problem={work.problem} missing={work.missing} onRetry={work.retry} />;
+  if (work.full === null) return <Notice icon="clock" title="Reading the work…" />;
+  const branch = work.path.at(-1);
+  return (
+    <div className={css.work}>
+      <div className={css.inside}>
+        <Trail id={id} path={work.path} parentId={work.full.delegation.parent_id} rootId={work.full.delegation.root_id} />
+        {shown.full !== null && <NodeDetail full={shown.full} />}
+        {shown.full === null && shown.problem === null && <p className={css.quiet}>Reading…</p>}
+        {shown.problem !== null && <ReadProblem problem={shown.problem} missing={shown.missing} onRetry={shown.retry} />}
+        <SubTasks
+          key={node ?? id}
+          tree={branch === undefined ? work.tree : [branch, ...(node === null ? work.tree.filter((each) => each !== branch) : [])]}
+          facts={shown.full?.timeline ?? []}
+          onOpen={(child) => child !== (node ?? id) && router.go({ view: "delegation", id, node: child === id ? null : child })}
+        />
+      </div>
+    </div>
+  );
+}
+
+function ReadProblem({ problem, missing, onRetry }: { problem: string; missing: boolean; onRetry: () => void }) {
+  const { router } = useApp();
+  if (missing) {
+    return (
+      <Notice icon="search" title="This work is not here" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
+        It is so old that it is no longer kept, or the link is of another organisation.
+      </Notice>
+    );
+  }
+  return (
+    <Notice icon="warning" title="The work could not be read" actions={<Button onClick={onRetry}>Try again</Button>}>
+      {problem}
+    </Notice>
+  );
+}
+
+/** Breadcrumbs: the parent, and the nodes above the selected one. */
+function Trail({ id, path, parentId, rootId }: { id: string; path: readonly Branch[]; parentId: string | null; rootId: string }) {
+  const workspaces = useData((state) => state.workspaces);
+  if (parentId === null && path.length < 2) return null;
+  const nameOf = ({ node }: Branch): string => workspaces.get(node.targetId ?? "")?.name ?? node.targetName ?? "Work";
+  return (
+    <nav aria-label="Where this work belongs" className={css.trail}>
+      <ol>
+        {parentId !== null && rootId !== parentId && (
+          <li>
+            <Link to={{ view: "delegation", id: rootId, node: null }}>The first of all</Link>
+          </li>
+        )}
+        {parentId !== null && (
+          <li>
+            <Link to={{ view: "delegation", id: parentId, node: null }}>What it is a part of</Link>
+          </li>
+        )}
+        {path.map((branch, at) => {
+          const last = at === path.length - 1;
+          const label = <bdi>{nameOf(branch)}</bdi>;
+          if (last) {
+            return (
+              <li key={branch.node.id} aria-current="page">
+                {label}
+              </li>
+            );
+          }
+          return (
+            <li key={branch.node.id}>
+              <Link to={{ view: "delegation", id, node: at === 0 ? null : branch.node.id }}>{label}</Link>
+            </li>
+          );
+        })}
+      </ol>
+    </nav>
+  );
+}
+
+interface BelowProps {
+  tree: readonly Branch[];
+  facts: Parameters<typeof DelegationTimeline>[0]["facts"];
+  onOpen: (id: string) => void;
+}
+
+/** The tree and the timeline, which show the same rows. */
+function SubTasks({ tree, facts, onOpen }: BelowProps) {
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
+  const rows = useMemo(() => rowsOf(tree, folded), [tree, folded]);
+  const runs = tree.some((branch) => sums(branch, 0).open > 0);
+  const now = useSeconds(runs);
+  const fold = (id: string, away: boolean): void => {
+    setFolded((before) => {
+      const next = new Set(before);
+      if (away) next.add(id);
+      else next.delete(id);
+      return next;
+    });
+  };
+  return (
+    <>
+      <section className={css.section} aria-label="Tree">
+        <h3>What came of it</h3>
+        <SumLine tree={tree} now={now} />
+        <DelegationTree rows={rows} now={now} onOpen={onOpen} onFold={fold} />
+      </section>
+      <DelegationTimeline rows={rows} facts={facts} now={now} />
+    </>
+  );
+}
+
+function SumLine({ tree, now }: { tree: readonly Branch[]; now: number }) {
+  const [first] = tree;
+  if (first === undefined) return null;
+  const { nodes, open, failed, waiting, working } = sums(first, now);
+  const words = [plural(nodes, "delegation"), `${open} open`, `${failed} failed`, `waited ${seconds(waiting)}`, `worked ${seconds(working)}`];
+  return <p className={css.quiet}>{words.join(" · ")}</p>;
+}
+
+/** Each node keeps its scroll position. */
+function useRememberedScroll(key: string): void {
+  const places = useRef(new Map<string, number>());
+  const current = useRef(key);
+  useLayoutEffect(() => {
+    const box = document.getElementById("view");
+    if (box === null) return;
+    const note = (): void => void places.current.set(current.current, box.scrollTop);
+    box.addEventListener("scroll", note);
+    return () => box.removeEventListener("scroll", note);
+  }, []);
+  useLayoutEffect(() => {
+    if (current.current === key) return;
+    current.current = key;
+    const box = document.getElementById("view");
+    if (box !== null) box.scrollTop = places.current.get(key) ?? 0;
+  }, [key]);
+}

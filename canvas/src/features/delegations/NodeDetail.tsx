@@ -1,0 +1,128 @@
+/** One delegation in full: source, target, task, state, the answer or the error, and its timeline. */
+
+import { useEffect } from "react";
+import { useData, useSession } from "../../core/app";
+import { Elapsed } from "../../ui/Elapsed";
+import { MessageText } from "../../ui/MessageText";
+import { Time } from "../../ui/Time";
+import { isOpen, type Delegation } from "../../core/state/delegations";
+import { exact } from "../../core/text/time";
+import type { DelegationTimelineEntry, DelegationDetail } from "../../core/wire";
+import { Answer, DelegationActions, Failure, PeerLink, ProgressLine, StateText } from "./DelegationItem";
+import { useDelegation } from "./useDelegation";
+import { shownTimeline } from "./texts";
+import css from "./DelegationView.module.css";
+
+export function NodeDetail({ full }: { full: DelegationDetail }) {
+  const delegation = useDelegation(full);
+  const { sourceId, targetId, createdAt, settledAt, deadlineAt, progress } = delegation;
+  const failed = delegation.status === "failed" || delegation.status === "cancelled";
+  const { seenProblems } = useSession();
+  useEffect(() => {
+    if (failed) seenProblems.add(delegation.id);
+  }, [seenProblems, failed, delegation.id]);
+  return (
+    <article className={css.node} data-delegation={delegation.id} aria-label="The work">
+      <h2 className={css.title}>
+        <PeerLink id={sourceId} /> asked <PeerLink id={targetId} />
+      </h2>
+      <p className={css.state}>
+        <StateText delegation={delegation} />
+        <Elapsed from={createdAt} to={settledAt} className={css.quiet} />
+        <Time at={createdAt} className={css.quiet} />
+        {isOpen(delegation) && <Deadline at={deadlineAt} />}
+      </p>
+      {isOpen(delegation) && progress !== null && <ProgressLine progress={progress} />}
+      <Part title="Task">
+        <MessageText text={full.task} />
+      </Part>
+      {delegation.status === "completed" && (
+        <Part title="Answer">
+          <FullAnswer full={full} delegation={delegation} />
+        </Part>
+      )}
+      {failed && (
+        <Part title="Why it ended">
+          <Failure delegation={delegation} />
+        </Part>
+      )}
+      <DelegationActions delegation={delegation} inView />
+      <Timeline facts={full.timeline} earlier={full.earlier} />
+    </article>
+  );
+}
+
+/** The final event contains the beginning of the answer; the rest is read afterwards. */
+function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
+  if (full.result === null) return <Answer delegation={delegation} />;
+  return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
+}
+
+function Deadline({ at }: { at: string }) {
+  return at === "" ? null : <span className={css.quiet}>deadline {exact(at)}</span>;
+}
+
+function Part({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <section className={css.part} aria-label={title}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+const EVENT_TEXTS: Readonly<Record<string, string>> = {
+  begun: "It was given",
+  sent: "It was sent",
+  stored: "It lies in the inbox",
+  parked: "It waits until the agent can take it",
+  claimed: "The agent took it",
+  returned: "The agent gave it back",
+  busy: "The agent was busy",
+  retry: "The sending failed, and is tried once more",
+  accepted: "The agent accepted it",
+  unsure: "It was sent, and no answer came",
+  progress: "The agent reported how far it is",
+  answered: "The agent answered",
+  declined: "The agent declined",
+  gave_up: "It was given up",
+  expired: "The deadline passed",
+  cancelled: "It was cancelled",
+  target_gone: "The agent was removed",
+  reported_done: "It was reported as done",
+  reported_failed: "It was reported as failed",
+  unsure_too_long: "No answer came for too long",
+};
+
+function Timeline({ facts, earlier }: { facts: readonly DelegationTimelineEntry[]; earlier: number }) {
+  if (facts.length === 0) return null;
+  return (
+    <Part title="What happened">
+      {earlier > 0 && <p className={css.quiet}>Only the end of a long line: {earlier} earlier are left out.</p>}
+      <ol className={css.facts}>
+        {shownTimeline(facts).map((fact, at) => (
+          <li key={at}>
+            <time dateTime={fact.at} className={css.quiet}>
+              {exact(fact.at)}
+            </time>
+            <span>
+              {EVENT_TEXTS[fact.fact.toLowerCase()] ?? fact.fact}
+              {fact.attempt > 1 && `, in attempt ${fact.attempt}`}
+              {fact.late && " (too late to count)"}
+              {fact.detail && (
+                <>
+                  : <bdi>{fact.detail}</bdi>
+                </>
+              )}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Part>
+  );
+}
+
+/** The current name of an agent, or its name when this was read. */
+export function useNameOf(id: string | null, before: string | null): string {
+  return useData((state) => state.workspaces.get(id ?? "")?.name) ?? before ?? "An agent";
+}

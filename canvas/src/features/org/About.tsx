@@ -1,0 +1,151 @@
+/** Details of an agent and its workspace. */
+
+import { lazy, Suspense, type ReactNode } from "react";
+import { useData, useSession } from "../../core/app";
+import { CopyButton } from "../../ui/CopyButton";
+import { Link } from "../../ui/Link";
+import { useNow } from "../../ui/useNow";
+import { Time } from "../../ui/Time";
+import type { Workspace } from "../../core/state/model";
+import { list, text } from "../../core/state/json";
+import { isSilent, statusOf, taskOf } from "../../core/state/agentStatus";
+import { childrenOf, treeOf } from "../../core/state/tree";
+import { duration } from "../../core/text/time";
+import { plural } from "../../core/text/strings";
+import css from "./About.module.css";
+import { AgentActions } from "./AgentActions";
+
+const WorkspaceInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
+
+export function About({ workspace }: { workspace: Workspace }) {
+  const { canSend } = useSession();
+  return (
+    <div className={css.about}>
+      <AgentActivity workspace={workspace} />
+      <Card card={workspace.agent_card} />
+      <WorkspaceSection workspace={workspace} />
+      {canSend && (
+        <Section title="Its answers">
+          <Suspense fallback={<p className={css.none}>Reading…</p>}>
+            <WorkspaceInstructions workspace={workspace} />
+          </Suspense>
+        </Section>
+      )}
+      {canSend && (
+        <Section title="Change it">
+          <AgentActions workspace={workspace} />
+        </Section>
+      )}
+    </div>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={css.section}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={css.fact}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function AgentActivity({ workspace }: { workspace: Workspace }) {
+  const now = useNow();
+  const heard = workspace.last_heard_at;
+  const task = taskOf(workspace);
+  return (
+    <Section title="Now">
+      <dl className={css.facts}>
+        <Fact name="Task">{task ?? <span className={css.none}>None told</span>}</Fact>
+        <Fact name="Last sign of life">
+          {heard === null ? (
+            <span className={css.none}>Never heard of yet</span>
+          ) : isSilent(statusOf(workspace)) ? (
+            `No sign of life for ${duration(heard, now)}`
+          ) : (
+            <Time at={heard} />
+          )}
+        </Fact>
+        <Fact name="Tasks at once">
+          {workspace.active_tasks} of {workspace.max_concurrent_tasks}
+        </Fact>
+        {workspace.last_error_rate > 0 && <Fact name="Fails">{Math.round(workspace.last_error_rate * 100)} % of its work</Fact>}
+      </dl>
+    </Section>
+  );
+}
+
+/** The agent card. */
+function Card({ card }: { card: unknown }) {
+  const description = text(card, "description");
+  const skills = list(card, "skills").flatMap((skill) => {
+    const name = text(skill, "name") ?? text(skill, "id");
+    return name === null ? [] : [{ name, description: text(skill, "description") }];
+  });
+  const version = text(card, "version");
+  if (description === null && skills.length === 0 && version === null) return null;
+  return (
+    <Section title="What it says of itself">
+      {description !== null && <p>{description}</p>}
+      {skills.length > 0 && (
+        <ul className={css.skills} aria-label="Skills">
+          {skills.map((skill) => (
+            <li key={skill.name}>
+              <span className={css.skill}>{skill.name}</span>
+              {skill.description !== null && <span className={css.none}> {skill.description}</span>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {version !== null && <p className={css.none}>Version {version}</p>}
+    </Section>
+  );
+}
+
+function WorkspaceSection({ workspace }: { workspace: Workspace }) {
+  const nodes = useData((state) => state.orgNodes);
+  const tree = treeOf(nodes);
+  const parent = tree.parent.get(workspace.id);
+  const below = childrenOf(tree, workspace.id);
+  const way = (id: string): ReactNode => (
+    <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>{nodes.get(id)?.name}</Link>
+  );
+  return (
+    <Section title="Its seat">
+      <dl className={css.facts}>
+        {workspace.role && <Fact name="Role">{workspace.role}</Fact>}
+        <Fact name="Answers to">{parent === undefined ? <span className={css.none}>Nobody: it is at the top</span> : way(parent)}</Fact>
+        {below.length > 0 && (
+          <Fact name="Leads">
+            <ul className={css.inline}>
+              {below.slice(0, 12).map((id) => (
+                <li key={id}>{way(id)}</li>
+              ))}
+              {below.length > 12 && <li>and {plural(below.length - 12, "more", "more")}</li>}
+            </ul>
+          </Fact>
+        )}
+        <Fact name="Runtime">{workspace.runtime}</Fact>
+        <Fact name="Gets messages">{workspace.delivery_mode === "push" ? "They are pushed to it" : "It asks for them (poll)"}</Fact>
+        <Fact name="Made">
+          <Time at={workspace.created_at} />
+        </Fact>
+        <Fact name="Workspace id">
+          <span className={css.id}>
+            <code>{workspace.id}</code>
+            <CopyButton text={workspace.id} label="Copy workspace id" />
+          </span>
+        </Fact>
+      </dl>
+    </Section>
+  );
+}

@@ -1,0 +1,124 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { ApiError } from "../../core/api/api";
+import { AgentActions } from "./AgentActions";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
+import { UndoBar } from "../../ui/UndoBar";
+import { useData } from "../../core/app";
+
+const TOKEN = "mol_ws_the-new-one";
+
+function Shown({ id }: { id: string }) {
+  const workspace = useData((state) => state.workspaces.get(id));
+  return (
+    <>
+      {workspace && <AgentActions workspace={workspace} />}
+      <UndoBar />
+    </>
+  );
+}
+
+function page(role = "operator"): TestPage {
+  const made = new TestPage({ role });
+  for (const [id, parent] of [["lead", null], ["team", "lead"], ["x", "team"], ["other", "lead"]] as const) {
+    made.server.do({ verb: "create", id, parent });
+  }
+  return made.load();
+}
+
+const press = (name: string): boolean => fireEvent.click(screen.getByRole("button", { name }));
+const parentOf = (made: TestPage, id: string): unknown => made.session.data.get()?.workspaces.get(id)?.parent_id;
+
+test("an agent is moved by menu: seen at once, told to the server, and taken back at a press", async () => {
+  const made = page();
+  const change = vi.spyOn(made.api, "changeWorkspace").mockResolvedValue({});
+  made.show(<Shown id="team" />);
+  press("Move…");
+  const places = within(screen.getByRole("radiogroup", { name: "New place" }));
+  expect(places.getByRole("radio", { name: /Agent x/ })).toHaveProperty("disabled", true);
+  expect(places.getByText("Agent x is below Agent team: that would be a circle.")).toBeTruthy();
+  fireEvent.click(places.getByRole("radio", { name: "Agent other" }));
+  expect(screen.getByText(/1 agent below it goes with it/)).toBeTruthy();
+  press("Move");
+  expect(parentOf(made, "team")).toBe("other");
+  await flushPromises();
+  expect(change).toHaveBeenLastCalledWith("team", { parent_id: "other" });
+  expect(screen.queryByRole("dialog")).toBeNull();
+  press("Undo");
+  await flushPromises();
+  expect(change).toHaveBeenLastCalledWith("team", { parent_id: "lead" });
+  expect(parentOf(made, "team")).toBe("lead");
+  expect(screen.queryByText("Agent team was moved.")).toBeNull();
+});
+
+test("a move that the server refuses is put back, and its words stand in the dialog", async () => {
+  const made = page();
+  vi.spyOn(made.api, "changeWorkspace").mockRejectedValue(new ApiError(409, null, "The tree would be too deep."));
+  made.show(<Shown id="team" />);
+  press("Move…");
+  fireEvent.change(screen.getByRole("searchbox", { name: "Under whom?" }), { target: { value: "oth" } });
+  expect(screen.getAllByRole("radio")).toHaveLength(2);
+  fireEvent.click(screen.getByRole("radio", { name: "Agent other" }));
+  press("Move");
+  await flushPromises();
+  expect(screen.getByRole("alert").textContent).toBe("The tree would be too deep.");
+  expect(parentOf(made, "team")).toBe("lead");
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+});
+
+test("removing a team says who goes, and wants the name typed", async () => {
+  const made = page();
+  const remove = vi.spyOn(made.api, "removeWorkspace").mockResolvedValue({});
+  made.show(<Shown id="lead" />);
+  press("Remove…");
+  const going = within(screen.getByRole("list", { name: "What goes" })).getAllByRole("listitem");
+  expect(going.map((each) => each.textContent)).toEqual(["Agent lead", "Agent team", "Agent other", "Agent x"]);
+  const button = screen.getByRole("button", { name: "Remove 4 seats" });
+  expect(button).toHaveProperty("disabled", true);
+  fireEvent.change(screen.getByLabelText("Type Agent lead to go on"), { target: { value: "agent lead" } });
+  expect(button).toHaveProperty("disabled", true);
+  fireEvent.change(screen.getByLabelText("Type Agent lead to go on"), { target: { value: "Agent lead" } });
+  fireEvent.click(button);
+  await flushPromises();
+  expect(remove).toHaveBeenCalledExactlyOnceWith("lead", "Agent lead");
+});
+
+test("one that stands alone is removed without typing, and a team without its lead by the other button", async () => {
+  const made = page();
+  const [remove, collapse] = [vi.spyOn(made.api, "removeWorkspace").mockResolvedValue({}), vi.spyOn(made.api, "collapse").mockResolvedValue({})];
+  const first = made.show(<Shown id="other" />);
+  press("Remove…");
+  press("Remove 1 seat");
+  await flushPromises();
+  expect(remove).toHaveBeenCalledExactlyOnceWith("other", "Agent other");
+  first.unmount();
+  made.show(<Shown id="team" />);
+  press("Remove its team…");
+  fireEvent.change(screen.getByLabelText("Type Agent team to go on"), { target: { value: "Agent team" } });
+  press("Remove 1 seat");
+  await flushPromises();
+  expect(collapse).toHaveBeenCalledExactlyOnceWith("team");
+});
+
+test("a paused agent is resumed, and a new token is shown once", async () => {
+  const made = page("owner");
+  const aside = vi.spyOn(made.api, "putAside").mockResolvedValue({});
+  vi.spyOn(made.api, "rotate").mockResolvedValue(TOKEN);
+  const abilities = vi.spyOn(made.api, "setAbilities").mockResolvedValue({});
+  made.show(<Shown id="other" />);
+  press("Pause");
+  await flushPromises();
+  made.server.do({ verb: "pause", id: "other" });
+  made.deliver();
+  press("Resume");
+  await flushPromises();
+  expect(aside.mock.calls).toEqual([["other", "pause"], ["other", "resume"]]);
+  press("New token");
+  await flushPromises();
+  expect(document.body.innerHTML).toContain(TOKEN);
+  press("I have it, hide it");
+  expect(document.body.innerHTML).not.toContain(TOKEN);
+  fireEvent.click(screen.getByLabelText("Write to all agents at once"));
+  await flushPromises();
+  expect(abilities).toHaveBeenCalledExactlyOnceWith("other", { broadcast_enabled: true });
+});

@@ -1,0 +1,87 @@
+/** Actions of an operator on an agent's workspace. */
+
+import { useState, type ReactNode } from "react";
+import { useData, useSession } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { ShellCommand } from "../../ui/ShellCommand";
+import type { Workspace } from "../../core/state/model";
+import { statusOf } from "../../core/state/agentStatus";
+import { childrenOf, treeOf } from "../../core/state/tree";
+import css from "./AgentActions.module.css";
+import { MoveDialog } from "./MoveDialog";
+import { RemoveDialog } from "./RemoveDialog";
+import { ActionProblem, useAction } from "../../ui/useAction";
+
+type OpenDialog = "move" | "remove" | "collapse" | null;
+
+export function AgentActions({ workspace }: { workspace: Workspace }) {
+  const { api, identity } = useSession();
+  const leads = useData((state) => childrenOf(treeOf(state.orgNodes), workspace.id).length > 0);
+  const [asked, setAsked] = useState<OpenDialog>(null);
+  const [token, setToken] = useState<string | null>(null);
+  const action = useAction();
+  const aside = statusOf(workspace) === "paused" || statusOf(workspace) === "hibernated";
+  const close = (): void => setAsked(null);
+  return (
+    <>
+      <div className={css.buttons}>
+        {aside ? (
+          <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "resume"), "It goes on")}>
+            Resume
+          </Button>
+        ) : (
+          <>
+            <Button disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "pause"), "Paused")}>
+              Pause
+            </Button>
+            <Button disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "hibernate"), "It sleeps")}>
+              Let it sleep
+            </Button>
+          </>
+        )}
+        <Button onClick={() => setAsked("move")}>Move…</Button>
+        <Button disabled={action.busy} onClick={() => action.run(() => api.rotate(workspace.id).then(setToken), "A new token was made")}>
+          New token
+        </Button>
+        {leads && <Button onClick={() => setAsked("collapse")}>Remove its team…</Button>}
+        <Button onClick={() => setAsked("remove")}>Remove…</Button>
+      </div>
+      <ActionProblem action={action} className={css.problem} />
+      {token !== null && <NewToken token={token} onHide={() => setToken(null)} />}
+      {identity.user.role === "owner" && <Abilities workspace={workspace} />}
+      {asked === "move" && <MoveDialog workspace={workspace} onClose={close} />}
+      {(asked === "remove" || asked === "collapse") && <RemoveDialog workspace={workspace} whole={asked === "remove"} onClose={close} />}
+    </>
+  );
+}
+
+function NewToken({ token, onHide }: { token: string; onHide: () => void }): ReactNode {
+  return (
+    <div className={css.token} role="group" aria-label="New token">
+      <p>The tokens of before have ended. This one is shown once:</p>
+      <ShellCommand label="New token" text={token} />
+      <Button onClick={onHide}>I have it, hide it</Button>
+    </div>
+  );
+}
+
+function Abilities({ workspace }: { workspace: Workspace }): ReactNode {
+  const { api } = useSession();
+  const action = useAction();
+  const set = (ability: "broadcast_enabled" | "talk_to_user_enabled", on: boolean): void =>
+    action.run(() => api.setAbilities(workspace.id, { [ability]: on }), "Changed");
+  return (
+    <fieldset className={css.abilities} disabled={action.busy}>
+      <legend>What it may do</legend>
+      <label>
+        <input type="checkbox" checked={workspace.talk_to_user_enabled} onChange={(event) => set("talk_to_user_enabled", event.target.checked)} />
+        Write to people
+      </label>
+      <label>
+        <input type="checkbox" checked={workspace.broadcast_enabled} onChange={(event) => set("broadcast_enabled", event.target.checked)} />
+        Write to all agents at once
+      </label>
+      <ActionProblem action={action} className={css.problem} />
+    </fieldset>
+  );
+}

@@ -1,0 +1,114 @@
+/** The panel of the selected agent, beside the organisation. */
+
+import { Suspense, useEffect, useRef, useState } from "react";
+import { useData } from "../../core/app";
+import { Avatar } from "../../ui/Avatar";
+import { Badge } from "../../ui/Badge";
+import { Button, IconButton } from "../../ui/Button";
+import { useLayer } from "../../ui/keyboard";
+import { lazyPart } from "../../ui/lazyPart";
+import { Notice } from "../../ui/Notice";
+import { AgentStatusMark } from "../../ui/AgentStatusMark";
+import { Tabs } from "../../ui/Tabs";
+import { NARROW, useMedia } from "../../ui/useMedia";
+import type { Panel } from "../../core/router";
+import { isOpen } from "../../core/state/delegations";
+import type { Workspace } from "../../core/state/model";
+import { taskOf } from "../../core/state/agentStatus";
+import { delegationsByWorkspace } from "../../core/state/delegationLists";
+import { Conversation } from "../chat/Conversation";
+import css from "./Inspector.module.css";
+import { useAgentStatus } from "../../core/state/useAgentStatus";
+
+const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
+const PromptTab = lazyPart(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
+const ThreadsTab = lazyPart(() => import("../threads").then((found) => found.ThreadsTab));
+const DelegationsTab = lazyPart(() => import("./inspectorTabs").then((found) => found.DelegationsTab));
+
+interface Props {
+  workspaceId: string;
+  tab: Panel;
+  onTab: (tab: Panel) => void;
+  onClose: () => void;
+}
+
+export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
+  const workspace = useData((state) => state.workspaces.get(workspaceId));
+  const unread = useData((state) => state.chats.get(workspaceId)?.unread ?? 0);
+  const working = useData((state) => (delegationsByWorkspace(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
+  const narrow = useMedia(NARROW);
+  const [wide, setWide] = useState(false);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useLayer(onClose);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <aside className={`${css.inspector} ${wide ? css.wide : ""}`} aria-label={workspace?.name ?? "Agent"}>
+      <header className={css.head}>
+        {narrow && <IconButton icon="back" label="Back to the organisation" onClick={onClose} />}
+        {workspace && <Avatar name={workspace.name} size="large" />}
+        <div className={css.who}>
+          <h2 className={css.name} ref={heading} tabIndex={-1}>
+            {workspace?.name ?? "No such agent"}
+          </h2>
+          {workspace && <StatusLine workspace={workspace} />}
+        </div>
+        {!narrow && (
+          <>
+            <IconButton className={css.widen} icon="wider" label={wide ? "Narrower panel" : "Wider panel"} onClick={() => setWide(!wide)} />
+            <IconButton icon="close" label="Close panel" onClick={onClose} />
+          </>
+        )}
+      </header>
+      {workspace === undefined ? (
+        <Notice icon="search" title="This agent is not here" actions={<Button onClick={onClose}>Back to the organisation</Button>}>
+          It was removed, or the link is of another organisation.
+        </Notice>
+      ) : (
+        <Tabs
+          label="About this agent"
+          tabs={[
+            {
+              name: "chat",
+              label: (
+                <>
+                  Chat <Badge unread={tab === "chat" ? 0 : unread} />
+                </>
+              ),
+            },
+            {
+              name: "work",
+              label: (
+                <>
+                  Work <Badge unread={working} word="open" />
+                </>
+              ),
+            },
+            { name: "threads", label: "Threads" },
+            { name: "prompt", label: "Prompt" },
+            { name: "about", label: "About" },
+          ]}
+          current={tab}
+          onChange={onTab}
+        >
+          {tab === "chat" && <Conversation workspaceId={workspaceId} />}
+          <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+            {tab === "work" && <DelegationsTab workspaceId={workspaceId} />}
+            {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}
+            {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}
+            {tab === "about" && <About workspace={workspace} />}
+          </Suspense>
+        </Tabs>
+      )}
+    </aside>
+  );
+}
+
+function StatusLine({ workspace }: { workspace: Workspace }) {
+  const what = taskOf(workspace) ?? workspace.role;
+  return (
+    <p className={css.standing}>
+      <AgentStatusMark status={useAgentStatus(workspace)} />
+      {what && <span className={css.what}>{what}</span>}
+    </p>
+  );
+}

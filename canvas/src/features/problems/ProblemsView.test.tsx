@@ -1,0 +1,255 @@
+import { fireEvent, render, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { ApiError } from "../../core/api/api";
+import type { Concern } from "../attention/concerns";
+import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type Problems, type UnansweredMessage, type UnclaimedMessages } from "../../core/state/problems";
+import { ProblemsView } from "./ProblemsView";
+import { AttentionBar } from "../attention/AttentionBar";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
+
+const LETTER = deadLetterOf({
+  activity_id: "m1", workspace_id: "a", workspace_name: "Agent a", source_id: null, summary: "Ship <b>it</b>",
+  reason: "unreachable", detail: "connection refused", attempts: 12, died_at: "2026-03-01T10:00:00Z",
+});
+const CHAIN = chainOf({ root_id: "r", workspace_id: "a", reason: "hops", hops: 24, messages: 25, frozen_at: "2026-03-01T10:00:00Z" });
+const STUCK = { ...NO_PROBLEMS, deadLetters: [LETTER], chains: [CHAIN] } as Problems;
+const OWED = unansweredOf({
+  activity_id: "m7", workspace_id: "a", workspace_name: "Agent a", seq: 7, source_id: null, summary: "Is it <b>done</b>?",
+  handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z", reminded_at: "2026-03-01T09:30:00Z", draft: "Yes, <i>all</i> of it", template: "codex-default@2",
+}) as UnansweredMessage;
+
+/** A page with these problems, also when the view is opened. `answers`: results of later reads. */
+function page(role = "owner", answers: Problems[] = [NO_PROBLEMS]): TestPage {
+  const made = new TestPage({ role });
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  made.session.problemLists.problems.set(STUCK);
+  const read = vi.spyOn(made.api, "problems");
+  read.mockImplementationOnce(() => Promise.resolve(made.session.problemLists.problems.get()));
+  for (const each of answers) read.mockResolvedValueOnce(each);
+  return made;
+}
+
+test("a message that was given up tells why, and goes out again at a press", async () => {
+  const made = page("operator", [{ ...STUCK, deadLetters: [] }]);
+  const requeue = vi.spyOn(made.api, "requeue").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(screen.getByRole("region", { name: "Not delivered" })).getByRole("listitem");
+  expect(row.textContent).toContain("Ship <b>it</b>");
+  expect(row.textContent).toContain("The agent could not be reached, after 12 tries: connection refused");
+  fireEvent.click(within(row).getByRole("button", { name: "Send again" }));
+  await flushPromises();
+  expect(requeue).toHaveBeenCalledExactlyOnceWith(LETTER);
+  expect(screen.queryByRole("region", { name: "Not delivered" })).toBeNull();
+});
+
+test("discarding asks first", async () => {
+  const made = page();
+  const discard = vi.spyOn(made.api, "discard").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
+  fireEvent.click(screen.getByRole("button", { name: "Keep it" }));
+  expect(discard).not.toHaveBeenCalled();
+  fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
+  fireEvent.click(screen.getByRole("button", { name: "Discard it" }));
+  await flushPromises();
+  expect(discard).toHaveBeenCalledExactlyOnceWith(LETTER);
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("nothing is called well before the lists were read, nor where they could not be", async () => {
+  const made = new TestPage().load();
+  const read = vi.spyOn(made.api, "problems").mockRejectedValueOnce(new ApiError(503, null, "The server is busy."));
+  made.show(
+    <>
+      <ProblemsView />
+      <AttentionBar attention={{ all: [], go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />
+    </>,
+  );
+  const strip = screen.getByRole("region", { name: "Needs you" });
+  expect(screen.getByRole("heading", { name: "Reading what is stuck…" })).toBeTruthy();
+  expect(strip.textContent).toContain("Reading what needs you…");
+  await flushPromises();
+  expect(screen.getByRole("heading", { name: "What is stuck could not be read" })).toBeTruthy();
+  expect(screen.getByText("The server is busy.")).toBeTruthy();
+  expect(strip.textContent).toContain("What needs you could not be read");
+  read.mockResolvedValueOnce(NO_PROBLEMS);
+  fireEvent.click(within(strip).getByRole("button", { name: "Try again" }));
+  await flushPromises();
+  expect(screen.getByRole("heading", { name: "Nothing is stuck" })).toBeTruthy();
+  expect(strip.textContent).toContain("Nothing needs you");
+});
+
+test("a list of what needs a person that emptied while it was open does not open again by itself", () => {
+  const made = new TestPage().load();
+  const concern: Concern = { workspaceId: "a", name: "Agent a", kind: "failed", since: "2026-03-01T10:00:00.000Z", unread: 0 };
+  const stripOf = (all: Concern[]) => made.around(<AttentionBar attention={{ all, go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />);
+  const { rerender } = render(stripOf([concern]));
+  fireEvent.click(screen.getByRole("button", { name: "All 1" }));
+  expect(screen.getByRole("dialog", { name: "1 thing needs you" })).toBeTruthy();
+  rerender(stripOf([]));
+  expect(screen.queryByRole("dialog")).toBeNull();
+  rerender(stripOf([concern]));
+  expect(screen.getByRole("button", { name: "All 1" })).toBeTruthy();
+  expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+test("lists that could not be read again stay, and say of when they are", async () => {
+  const made = page("owner", []);
+  await made.session.problemLists.read();
+  vi.spyOn(made.api, "problems").mockRejectedValueOnce(new ApiError(503, null, "The server is busy."));
+  await made.session.problemLists.read();
+  made.show(<ProblemsView />);
+  expect(screen.getByRole("alert").textContent).toMatch(/The lists could not be read. The server is busy. They are as of \d\d:\d\d/);
+  expect(screen.getByRole("region", { name: "Not delivered" })).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await flushPromises();
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a stopped chain goes on or ends as the person says, and what is refused is told beside it", async () => {
+  const made = page();
+  const release = vi.spyOn(made.api, "release").mockRejectedValue(new ApiError(404, null, "There is no such chain."));
+  const end = vi.spyOn(made.api, "end").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(screen.getByRole("region", { name: "Stopped chains" })).getByRole("listitem");
+  expect(row.textContent).toContain("It was passed on 24 times.");
+  fireEvent.click(within(row).getByRole("button", { name: "Let it go on" }));
+  await flushPromises();
+  expect(release).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
+  expect(within(row).getByRole("alert").textContent).toBe("There is no such chain.");
+  fireEvent.click(within(row).getByRole("button", { name: "End it" }));
+  await flushPromises();
+  expect(end).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
+});
+
+test("who may only look is told who may decide", () => {
+  page("viewer").show(<ProblemsView />);
+  expect(screen.queryByRole("button")).toBeNull();
+  expect(screen.getAllByText(/An operator/)).toHaveLength(2);
+});
+
+test("events that come while the lists are read lead to one more reading, not to many", async () => {
+  const made = new TestPage();
+  let answer: (found: Problems) => void = () => undefined;
+  const read = vi.spyOn(made.api, "problems").mockImplementation(() => new Promise((done) => (answer = done)));
+  const first = made.session.problemLists.read();
+  for (let turn = 0; turn < 5; turn += 1) void made.session.problemLists.read();
+  expect(read).toHaveBeenCalledTimes(1);
+  answer(NO_PROBLEMS);
+  await flushPromises();
+  expect(read).toHaveBeenCalledTimes(2);
+  answer(STUCK);
+  await first;
+  expect(made.session.problemLists.problems.get()).toBe(STUCK);
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+function owing(more: Partial<UnansweredMessage> = {}, role = "operator"): TestPage {
+  const made = page(role);
+  made.session.problemLists.problems.set({ ...NO_PROBLEMS, unanswered: [{ ...OWED, ...more }] });
+  return made;
+}
+
+const section = (): HTMLElement => screen.getByRole("region", { name: "No answer" });
+
+test("a message without an answer shows what its agent said elsewhere, and one press sends it", async () => {
+  const made = owing();
+  const send = vi.spyOn(made.api, "sendDraft").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(section()).getByRole("listitem");
+  expect(row.textContent).toContain("Is it <b>done</b>?");
+  expect(row.textContent).toContain("Yes, <i>all</i> of it");
+  expect(row.textContent).toContain("The answer is overdue, and a reminder did not help. It was told with codex-default@2");
+  fireEvent.click(within(row).getByRole("button", { name: "Send the draft" }));
+  await flushPromises();
+  expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, null);
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("a draft can be changed before it is sent, and left as it was", async () => {
+  const made = owing();
+  const send = vi.spyOn(made.api, "sendDraft").mockRejectedValueOnce(new ApiError(409, null, "It was answered meanwhile."));
+  made.show(<ProblemsView />);
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  const words = screen.getByRole("textbox", { name: "Answer to send" });
+  expect(words).toHaveProperty("value", "Yes, <i>all</i> of it");
+  fireEvent.change(words, { target: { value: "  " } });
+  expect(screen.getByRole("button", { name: "Send this" })).toHaveProperty("disabled", true);
+  fireEvent.click(screen.getByRole("button", { name: "Leave it as it was" }));
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByRole("textbox", { name: "Answer to send" }), { target: { value: "Yes." } });
+  fireEvent.click(screen.getByRole("button", { name: "Send this" }));
+  await flushPromises();
+  expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, "Yes.");
+  expect(within(section()).getByRole("alert").textContent).toBe("It was answered meanwhile.");
+});
+
+test("a draft that nobody should get is discarded", async () => {
+  const made = owing({ overdueAt: null });
+  const discard = vi.spyOn(made.api, "discardDraft").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  expect(section().textContent).toContain("It was answered outside Molecule");
+  fireEvent.click(screen.getByRole("button", { name: "Discard" }));
+  await flushPromises();
+  expect(discard).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" });
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("who may only look reads the draft and is told who may send it", () => {
+  owing({}, "viewer").show(<ProblemsView />);
+  expect(screen.queryByRole("button")).toBeNull();
+  expect(section().textContent).toContain("An operator of the organisation can send it.");
+});
+
+const WAITING = unclaimedOf({
+  workspace_id: "a", workspace_name: "Agent <b>a</b>", status: "offline", waiting: 2, more: false, since: "2026-03-01T09:00:00Z",
+}) as UnclaimedMessages;
+
+function leaving(more: Partial<UnclaimedMessages> = {}): TestPage {
+  const made = page();
+  made.session.problemLists.problems.set({ ...NO_PROBLEMS, unclaimed: [{ ...WAITING, ...more }] });
+  return made;
+}
+
+const mail = (): HTMLElement => screen.getByRole("region", { name: "Mail that nobody takes" });
+
+test.each([
+  ["paused", "The agent is paused, and gets nothing until it is resumed."],
+  ["provisioning", "No agent was ever heard here. Connect one."],
+  ["online", "The agent is online but does not take its mail."],
+])("mail that nobody takes of an agent that is %s says what to do, and leads to its chat", (status, words) => {
+  const made = leaving();
+  made.session.data.update((state) => {
+    const known = state?.workspaces.get("a");
+    return state && known ? { ...state, workspaces: new Map(state.workspaces).set("a", { ...known, status, active_tasks: 0, current_task: null }) } : state;
+  });
+  made.show(<ProblemsView />);
+  const row = within(mail()).getByRole("listitem");
+  expect(row.textContent).toContain("2 messages wait");
+  expect(row.textContent).toContain(words);
+  expect(within(row).getByRole("link", { name: "Open the chat" }).getAttribute("href")).toBe("/app/chat/a");
+});
+
+test("an agent that this page does not know is told by the name that the server says, as it stands there", () => {
+  leaving({ workspaceId: "gone", waiting: 100, more: true }).show(<ProblemsView />);
+  const row = within(mail()).getByRole("listitem");
+  expect(row.textContent).toContain("Agent <b>a</b>");
+  expect(row.textContent).toContain("More than 100 messages wait");
+  expect(within(row).queryByRole("link")).toBeNull();
+});
+
+test("mail grows old without a word of the server: whoever opens the view has the lists read", async () => {
+  const made = new TestPage().load();
+  const read = vi.spyOn(made.api, "problems").mockResolvedValueOnce({ ...NO_PROBLEMS, unclaimed: [WAITING], moreUnclaimed: true });
+  made.show(<ProblemsView />);
+  await flushPromises();
+  expect(read).toHaveBeenCalledOnce();
+  expect(mail().textContent).toContain("Others appear when these are dealt with.");
+});
+
+test("a message of an agent that got no answer leads to no chat of a person", () => {
+  owing({ sourceId: "b", draft: null }).show(<ProblemsView />);
+  expect(within(section()).queryByRole("link", { name: "Open it in the chat" })).toBeNull();
+  expect(section().textContent).toContain("from an agent that is gone");
+});

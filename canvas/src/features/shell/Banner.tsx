@@ -1,0 +1,53 @@
+/** Says that the page is not live and as of when its data is, and that a login link failed. */
+
+import { useApp, useSession } from "../../core/app";
+import { Button, IconButton } from "../../ui/Button";
+import { Icon } from "../../ui/Icon";
+import { useStored } from "../../core/store/store";
+import { clock } from "../../core/text/time";
+import css from "./Banner.module.css";
+
+export function Banner() {
+  const { connection, data, identity } = useSession();
+  const { linkError } = useApp();
+  const { mode, lastFrameAt } = useStored(connection.view);
+  const hasData = useStored(data) !== null;
+  const refusal = useStored(linkError);
+  return (
+    <div className={css.holder}>
+      {refusal !== null && (
+        <div className={css.banner} role="alert">
+          <Icon name="warning" />
+          <p>
+            <strong>{refusal}</strong> You are still logged in as <bdi>{identity.user.name}</bdi>.
+          </p>
+          <IconButton icon="close" label="Put away" onClick={() => linkError.set(null)} />
+        </div>
+      )}
+      <div role="status" aria-live="polite">
+        {mode === "lost" && (
+          <div className={css.banner}>
+            <Icon name="warning" />
+            <p>
+              <strong>Connection lost, retrying.</strong> {hasData && `What you see is as of ${clock(lastFrameAt)}.`}
+            </p>
+            <Button kind="quiet" onClick={connection.retry}>
+              Retry now
+            </Button>
+          </div>
+        )}
+        {mode === "outdated" && (
+          <div className={css.banner}>
+            <Icon name="again" />
+            <p>
+              <strong>Molecule was updated.</strong> This page is of the version before.
+            </p>
+            <Button kind="quiet" onClick={() => location.reload()}>
+              Reload
+            </Button>
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,156 @@
+/** Find agents, chats, open delegations and commands by a few letters. */
+
+import { useId, useMemo, useState, type KeyboardEvent } from "react";
+import { useApp, useData, useSession } from "../../core/app";
+import { Badge } from "../../ui/Badge";
+import { Dialog } from "../../ui/Dialog";
+import { Icon } from "../../ui/Icon";
+import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
+import { INBOX, ORG, type Place } from "../../core/router";
+import { search, type Command, type SearchResult } from "./paletteSearch";
+import { statusOf } from "../../core/state/agentStatus";
+import { openDelegations } from "../../core/state/delegationLists";
+import css from "./Palette.module.css";
+
+interface PaletteAction extends Command {
+  run: () => void;
+}
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const { router } = useApp();
+  const workspaces = useData((state) => state.workspaces);
+  const chats = useData((state) => state.chats);
+  const [words, setWords] = useState("");
+  const [at, setAt] = useState(0);
+  const id = useId();
+  const commands = useCommands();
+  const delegations = useData((state) => openDelegations(state.delegations));
+  const found = useMemo(() => search(words, workspaces, chats, commands, delegations), [words, workspaces, chats, commands, delegations]);
+  const current = Math.min(at, found.length - 1);
+
+  const choose = (item: SearchResult | undefined): void => {
+    if (!item) return;
+    onClose();
+    if (item.kind === "command") commands.find((each) => each.name === item.command.name)?.run();
+    else router.go(placeOf(item));
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && found.length > 0) {
+      event.preventDefault();
+      const next = (current + step + found.length) % found.length;
+      setAt(next);
+      document.getElementById(`${id}${next}`)?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) {
+      event.preventDefault();
+      choose(found[current]);
+    }
+  };
+
+  return (
+    <Dialog label="Find agents, chats and commands" heading={false} onClose={onClose}>
+      <div className={css.find}>
+        <Icon name="search" />
+        <input
+          type="text"
+          role="combobox"
+          className={css.input}
+          aria-label="Find agents, chats and commands"
+          aria-expanded={found.length > 0}
+          aria-controls={`${id}list`}
+          aria-activedescendant={found.length > 0 ? `${id}${current}` : undefined}
+          aria-autocomplete="list"
+          autoComplete="off"
+          placeholder="Find agents, chats and commands"
+          autoFocus
+          value={words}
+          onChange={(event) => {
+            setWords(event.target.value);
+            setAt(0);
+          }}
+          onKeyDown={onKey}
+        />
+      </div>
+      {found.length === 0 && (
+        <p className={css.none} role="status">
+          Nothing matches “{words.trim()}”.
+        </p>
+      )}
+      <ul id={`${id}list`} role="listbox" aria-label="Found" className={css.list}>
+        {found.map((item, index) => (
+          <li
+            key={item.key}
+            id={`${id}${index}`}
+            role="option"
+            aria-selected={index === current}
+            className={css.item}
+            onClick={() => choose(item)}
+            onMouseMove={() => setAt(index)}
+          >
+            <Content item={item} />
+          </li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}
+
+function placeOf(item: Exclude<SearchResult, { kind: "command" }>): Place {
+  if (item.kind === "work") return { view: "delegation", id: item.delegation.id, node: null };
+  if (item.kind === "chat") return { view: "chats", workspaceId: item.workspace.id, messageId: null };
+  return { view: "org", focus: item.workspace.id, panel: "chat", filter: "" };
+}
+
+function Content({ item }: { item: SearchResult }) {
+  if (item.kind === "command") {
+    return (
+      <>
+        <Icon name="right" size={14} />
+        <span className={css.name}>{item.command.name}</span>
+        <span className={css.hint}>{item.command.hint}</span>
+      </>
+    );
+  }
+  if (item.kind === "work") {
+    return (
+      <>
+        <Icon name="below" size={14} />
+        <span className={css.name}>{item.delegation.task}</span>
+        <span className={css.hint}>Work of {item.target}</span>
+      </>
+    );
+  }
+  return (
+    <>
+      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <AgentStatusGlyph status={statusOf(item.workspace)} />}
+      <span className={css.name}>{item.workspace.name}</span>
+      <Badge unread={item.unread} />
+      <span className={css.hint}>{item.kind === "chat" ? "Chat" : (item.workspace.role ?? "Agent")}</span>
+    </>
+  );
+}
+
+function useCommands(): readonly PaletteAction[] {
+  const { router, settings } = useApp();
+  const owner = useSession().identity.user.role === "owner";
+  return useMemo(() => {
+    const goTo = (name: string, place: Place): PaletteAction => ({ name, hint: "Go to", run: () => router.go(place) });
+    const theme = (name: string, choice: "light" | "dark" | "system"): PaletteAction => ({
+      name,
+      hint: "Colours",
+      run: () => settings.change({ theme: choice }),
+    });
+    return [
+      goTo("Organisation", ORG),
+      goTo("Inbox", INBOX),
+      goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
+      goTo("Problems", { view: "problems" }),
+      ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
+      goTo("Connect an agent", { view: "connect" }),
+      goTo("Settings", { view: "settings" }),
+      theme("Light colours", "light"),
+      theme("Dark colours", "dark"),
+      theme("Colours as the system", "system"),
+    ];
+  }, [router, settings, owner]);
+}

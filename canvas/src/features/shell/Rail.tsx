@@ -1,0 +1,79 @@
+/** Navigation between the views; at the bottom of narrow screens. */
+
+import { useSession, usePlace } from "../../core/app";
+import { Badge } from "../../ui/Badge";
+import { Icon, type IconName } from "../../ui/Icon";
+import { Link } from "../../ui/Link";
+import { Logo } from "../../ui/Logo";
+import { INBOX, ORG, type Place } from "../../core/router";
+import { approvalLists } from "../../core/state/approvals";
+import { countProblems } from "../../core/state/problems";
+import { useSelected, useStored } from "../../core/store/store";
+import { countDelegationProblems } from "../../core/state/delegationLists";
+import { useDelegationProblems } from "../delegations/useDelegationProblems";
+import css from "./Rail.module.css";
+
+interface Item {
+  to: Place;
+  icon: IconName;
+  label: string;
+  /** Where the label is too long for the rail: the same with a break opportunity. */
+  shown?: string;
+  /** On narrow screens the settings link to it. */
+  wide?: boolean;
+  /** Only for owners. */
+  owners?: boolean;
+}
+
+const ITEMS: readonly Item[] = [
+  { to: ORG, icon: "org", label: "Org" },
+  { to: INBOX, icon: "inbox", label: "Inbox" },
+  { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
+  { to: { view: "problems" }, icon: "warning", label: "Problems" },
+  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", shown: "Instruc\u00adtions", owners: true, wide: true },
+  { to: { view: "connect" }, icon: "connect", label: "Connect", wide: true },
+  { to: { view: "settings" }, icon: "settings", label: "Settings" },
+];
+
+export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
+  const { view } = usePlace();
+  const { identity, problemLists, throttledData, canSend } = useSession();
+  const waiting = useSelected(throttledData, (state) => (state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length));
+  const problems = countProblems(useStored(problemLists.problems)) + countDelegationProblems(useDelegationProblems());
+  return (
+    <nav className={css.rail} aria-label="Main">
+      <span className={css.mark} title={`Molecule ${identity.version}`}>
+        <Logo />
+      </span>
+      <ul className={css.items}>
+        {ITEMS.filter((item) => !item.owners || identity.user.role === "owner").map((item) => (
+          <li key={item.label} className={item.label === "Settings" ? css.last : item.wide ? css.wide : undefined}>
+            <Link to={item.to} className={css.item} aria-label={item.shown && item.label} aria-current={item.to.view === view ? "page" : undefined}>
+              <Icon name={item.icon} size={20} />
+              <span>{item.shown ?? item.label}</span>
+              {item.label === "Inbox" && waiting > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={waiting} word="waiting for you" />
+                </span>
+              )}
+              {item.label === "Chats" && unread > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={unread} />
+                </span>
+              )}
+              {item.label === "Problems" && problems > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={problems} word="open" />
+                </span>
+              )}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      <button type="button" className={`${css.item} ${css.keys}`} onClick={onShortcuts}>
+        <Icon name="keys" size={20} />
+        <span>Keys</span>
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,58 @@
+/** The page by its login state: logged in, logged out, or still unknown. */
+
+import { AppContext, SessionContext, type App } from "../../core/app";
+import { Button } from "../../ui/Button";
+import { Notice } from "../../ui/Notice";
+import { useStored } from "../../core/store/store";
+import { Login } from "./Login";
+import css from "./Root.module.css";
+import { Shell } from "./Shell";
+
+export function Root({ app }: { app: App }) {
+  return (
+    <AppContext value={app}>
+      <LoggedIn app={app} />
+    </AppContext>
+  );
+}
+
+function LoggedIn({ app }: { app: App }) {
+  const access = useStored(app.access);
+  switch (access.kind) {
+    case "in":
+      return (
+        <SessionContext value={access.session} key={access.session.identity.user.id}>
+          <Shell />
+        </SessionContext>
+      );
+    case "out":
+      return <Login problem={access.problem} />;
+    case "unreachable":
+      return <Unreachable problem={access.problem} onRetry={() => void app.authenticate()} />;
+    case "checking":
+      return (
+        <main className={css.alone} aria-busy="true">
+          <p className={css.quiet}>Opening Molecule…</p>
+        </main>
+      );
+  }
+}
+
+function Unreachable({ problem, onRetry }: { problem: string; onRetry: () => void }) {
+  return (
+    <main className={css.alone}>
+      <h1 className="visually-hidden">Molecule</h1>
+      <Notice
+        icon="warning"
+        title="Molecule cannot be reached"
+        actions={
+          <Button kind="primary" icon="again" onClick={onRetry}>
+            Try again
+          </Button>
+        }
+      >
+        {problem} Check that <code>molecule up</code> still runs on its machine.
+      </Notice>
+    </main>
+  );
+}

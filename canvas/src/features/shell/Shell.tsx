@@ -1,0 +1,216 @@
+/** The frame around every view: rail, header, banner, the view itself, and what needs a person. */
+
+import { lazy, Suspense, useEffect, useLayoutEffect, useState } from "react";
+import { useApp, useSession, usePlace, useSettings } from "../../core/app";
+import { announce, Announcer } from "../../ui/Announcer";
+import { Button } from "../../ui/Button";
+import { useSingleKeys } from "../../ui/keyboard";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
+import { lazyPart, preloadParts } from "../../ui/lazyPart";
+import { Notice } from "../../ui/Notice";
+import { ORG } from "../../core/router";
+import { approvalLists } from "../../core/state/approvals";
+import { countText } from "../../core/text/strings";
+import { unreadTotal } from "../attention/concerns";
+import type { State } from "../../core/state/model";
+import { useStored } from "../../core/store/store";
+import { openDelegations } from "../../core/state/delegationLists";
+import { Banner } from "./Banner";
+import { ChatsView } from "../chat/ChatsView";
+import { Header } from "./Header";
+import { OrgView } from "../org/OrgView";
+import { Palette } from "./Palette";
+import { Rail } from "./Rail";
+import css from "./Shell.module.css";
+import { AttentionBar } from "../attention/AttentionBar";
+import { UndoBar } from "../../ui/UndoBar";
+import { useAttention } from "../attention/useAttention";
+
+// The first script contains the first view; large and rarely used views are loaded on demand.
+const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const ThreadView = lazyPart(() => import("../threads").then((found) => found.ThreadView));
+const Notifier = lazyPart(() => import("../notifications/Notifier").then((found) => found.Notifier));
+const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found) => found.ConnectView));
+const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
+const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
+const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
+const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
+const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
+
+/** Delay after the first render before the other views are preloaded. */
+const PRELOAD_AFTER_MS = 1_000;
+
+type Layer = "palette" | "shortcuts" | null;
+
+export function Shell() {
+  const session = useSession();
+  const state = useStored(session.throttledData);
+  const [layer, setLayer] = useState<Layer>(null);
+  useTitle(state, session.identity.org.name, session.canSend);
+  usePaletteKey(() => setLayer("palette"));
+  useAnnouncedDecisions();
+  const place = usePlace();
+  useLayoutEffect(() => {
+    document.getElementById("view")?.scrollTo(0, 0); // its result is no clean-up function
+  }, [place.view]);
+  const isShown = state !== null;
+  useEffect(() => {
+    if (!isShown) return;
+    const timer = setTimeout(() => void preloadParts(), PRELOAD_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [isShown]);
+  return (
+    <div className={css.shell}>
+      <a className={css.skip} href="#view" onClick={skipToView}>
+        Skip to the view
+      </a>
+      <Rail onShortcuts={() => setLayer("shortcuts")} unread={state === null ? 0 : unreadTotal(state.chats)} />
+      <Header onSearch={() => setLayer("palette")} />
+      <Banner />
+      <main className={css.view} id="view" tabIndex={-1}>
+        <ErrorBoundary key={place.view} fallback={<Broken />}>
+          {state === null ? (
+            <Opening />
+          ) : (
+            <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+              <View />
+            </Suspense>
+          )}
+        </ErrorBoundary>
+      </main>
+      <UndoBar />
+      {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
+      {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
+      <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
+      {state !== null && (
+        <Suspense>
+          <Notifier />
+        </Suspense>
+      )}
+      <Announcer />
+    </div>
+  );
+}
+
+function Broken() {
+  return (
+    <Notice icon="warning" title="This view has met a mistake of ours" actions={<Button onClick={() => location.reload()}>Load the page again</Button>}>
+      Nothing is lost: what you wrote is kept, and the other views go on.
+    </Notice>
+  );
+}
+
+function skipToView(event: React.MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("view")?.focus();
+}
+
+function View() {
+  const place = usePlace();
+  const { router } = useApp();
+  switch (place.view) {
+    case "org":
+      return <OrgView place={place} />;
+    case "chats":
+      return <ChatsView place={place} />;
+    case "delegation":
+      return <DelegationView key={place.id} id={place.id} node={place.node} />;
+    case "inbox":
+      return <InboxView place={place} />;
+    case "prompt":
+      return <PromptView key={place.workspaceId} workspaceId={place.workspaceId} />;
+    case "thread":
+      return <ThreadView key={place.id} id={place.id} tab={place.tab} />;
+    case "problems":
+      return <ProblemsView />;
+    case "instructions":
+      return <Instructions templateId={place.templateId} />;
+    case "connect":
+      return <ConnectView />;
+    case "settings":
+      return <SettingsView />;
+    case "unknown":
+      return (
+        <Notice icon="search" title="There is no such page" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
+          The address may be of a newer version, or it was cut when it was copied.
+        </Notice>
+      );
+  }
+}
+
+function Instructions({ templateId }: { templateId: string | null }) {
+  const { identity } = useSession();
+  if (identity.user.role !== "owner") {
+    return (
+      <Notice icon="book" title="Owners change the instructions">
+        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {identity.user.role}.
+      </Notice>
+    );
+  }
+  return <InstructionsView templateId={templateId} />;
+}
+
+function Opening() {
+  const { problem } = useSession();
+  const words = useStored(problem);
+  if (words === null) return <Notice icon="clock" title="Reading the organisation…" />;
+  return (
+    <Notice icon="warning" title="The organisation could not be read">
+      {words} The page goes on trying.
+    </Notice>
+  );
+}
+
+/** The attention bar, and the keys that go through its entries. */
+function Attention({ onShortcuts }: { onShortcuts: () => void }) {
+  const attention = useAttention();
+  const { singleKeys } = useSettings();
+  const nextDelegation = useNextDelegation();
+  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextDelegation, "?": onShortcuts }, singleKeys);
+  return <AttentionBar attention={attention} />;
+}
+
+/** Go through the open delegations, newest first. */
+function useNextDelegation(): () => void {
+  const session = useSession();
+  const { router } = useApp();
+  return () => {
+    const open = openDelegations(session.data.get()?.delegations ?? new Map());
+    const place = router.place.get();
+    const at = open.findIndex(({ id }) => place.view === "delegation" && place.id === id);
+    const next = open[(at + 1) % open.length];
+    if (next === undefined) announce("No work is open");
+    else router.go({ view: "delegation", id: next.id, node: null });
+  };
+}
+
+function useTitle(state: State | null, orgName: string, canSend: boolean): void {
+  const waiting = state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length;
+  const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
+  const name = state?.org.name ?? orgName;
+  useEffect(() => {
+    document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${name} · Molecule`;
+  }, [unread, name]);
+}
+
+/** Announce the results of decisions, whichever view is shown. */
+function useAnnouncedDecisions(): void {
+  const outcome = useStored(useSession().decisions.outcome);
+  useEffect(() => {
+    if (outcome !== null) announce(outcome.words);
+  }, [outcome]);
+}
+
+function usePaletteKey(open: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      if (document.querySelector("dialog[open]") === null) open();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  });
+}
+

@@ -1,0 +1,59 @@
+/** One agent on the map: name, status and task. */
+
+import { memo } from "react";
+import { useData } from "../core/app";
+import { Avatar } from "../ui/Avatar";
+import { Badge } from "../ui/Badge";
+import { AgentStatusMark } from "../ui/AgentStatusMark";
+import { countUnanswered } from "../core/state/obligationUpdates";
+import { taskOf } from "../core/state/agentStatus";
+import { useAgentStatus } from "../core/state/useAgentStatus";
+import css from "./OrgMap.module.css";
+
+interface Props {
+  id: string;
+  x: number;
+  y: number;
+  selected: boolean;
+  dimmed: boolean;
+  /** For a collapsed team: the number of descendants. */
+  below: number;
+}
+
+export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Props) {
+  const workspace = useData((state) => state.workspaces.get(id));
+  const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
+  const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
+  const status = useAgentStatus(workspace);
+  if (!workspace) return null;
+  const task = taskOf(workspace);
+  const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
+  return (
+    <button
+      type="button"
+      tabIndex={-1}
+      data-id={id}
+      aria-current={selected ? "true" : undefined}
+      className={names.join(" ")}
+      style={{ transform: `translate(${x}px, ${y}px)` }}
+    >
+      <span className={css.top}>
+        <Avatar name={workspace.name} />
+        <span className={css.who}>
+          <span className={css.name}>{workspace.name}</span>
+          <AgentStatusMark status={status} />
+        </span>
+        <span className={css.badges}>
+          <Badge unread={unanswered} word="without an answer" wrong />
+          <Badge unread={unread} />
+        </span>
+      </span>
+      <span className={task === null ? css.role : css.task}>{task ?? workspace.role}</span>
+      {below > 0 && (
+        <span className={css.below} data-unfold={id} title="Unfold this team">
+          +{below}
+        </span>
+      )}
+    </button>
+  );
+});

@@ -1,0 +1,237 @@
+/** Paint the map when the DOM would hold too many cards: blocks from afar, small cards from nearer. Same boxes, glyphs and
+ * colours as the DOM; no unreadable text. */
+
+import type { AgentStatus } from "../core/state/agentStatus";
+import type { Team } from "../core/state/teams";
+import { view, type Camera, type Size } from "./camera";
+import { DASHES, headOf, type Edge, type EdgeState } from "./edges";
+import { HEAD, type Frame, type Layout } from "./layout";
+import { overlap, type Box } from "./pack";
+
+/** Below this zoom teams are single blocks; cards would be dots. */
+const FAR_ZOOM = 0.06;
+/** From this zoom on the name of a card is readable. */
+const NAME_ZOOM = 0.28;
+const TITLE_ZOOM = 0.12;
+
+export interface Palette {
+  page: string;
+  card: string;
+  sunk: string;
+  text: string;
+  muted: string;
+  line: string;
+  soft: string;
+  accent: string;
+  font: string;
+  status: Readonly<Record<AgentStatus, string>>;
+}
+
+export interface Painted {
+  layout: Layout;
+  teams: ReadonlyMap<string, Team>;
+  name: (id: string) => string;
+  statusOf: (id: string) => AgentStatus;
+  edges: readonly Edge[];
+  selected: string | null;
+  matches: ReadonlySet<string> | null;
+}
+
+export function readPalette(element: Element): Palette {
+  const style = getComputedStyle(element);
+  const token = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  const status: Record<AgentStatus, string> = {
+    failed: token("bad"),
+    waiting: token("waiting"),
+    asking: token("waiting"),
+    degraded: token("waiting"),
+    working: token("working"),
+    online: token("ok"),
+    paused: token("paused"),
+    hibernated: token("paused"),
+    provisioning: token("offline"),
+    awaiting: token("offline"),
+    offline: token("offline"),
+  };
+  return {
+    page: token("page"),
+    card: token("card"),
+    sunk: token("sunk"),
+    text: token("text"),
+    muted: token("muted"),
+    line: token("line"),
+    soft: token("soft"),
+    accent: token("accent"),
+    font: style.fontFamily,
+    status: status,
+  };
+}
+
+export function paint(ctx: CanvasRenderingContext2D, what: Painted, camera: Camera, window: Size, scale: number, palette: Palette): void {
+  ctx.setTransform(scale, 0, 0, scale, 0, 0);
+  ctx.fillStyle = palette.page;
+  ctx.fillRect(0, 0, window.w, window.h);
+  const seen = view(camera, window, 0);
+  const onScreen = (box: Box): Box => ({
+    x: box.x * camera.zoom + camera.x,
+    y: box.y * camera.zoom + camera.y,
+    w: box.w * camera.zoom,
+    h: box.h * camera.zoom,
+  });
+  for (const [id, frame] of what.layout.frames) {
+    if (overlap(frame, seen)) paintFrame(ctx, what, id, frame, onScreen(frame), camera.zoom, palette);
+  }
+  if (camera.zoom < FAR_ZOOM) paintDots(ctx, what, seen, onScreen, palette);
+  else {
+    for (const [id, box] of what.layout.cards) {
+      if (overlap(box, seen)) paintCard(ctx, what, id, onScreen(box), camera.zoom, palette);
+    }
+  }
+  for (const edge of what.edges) paintEdge(ctx, edge, camera, palette);
+}
+
+/** Line width in window pixels, whatever the zoom. */
+function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, palette: Palette): void {
+  const onScreen = ({ x, y }: Edge["from"]): Edge["from"] => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
+  const [from, to] = [onScreen(edge.from), onScreen(edge.to)];
+  const [tip, left, right] = headOf({ from, to }, 7);
+  ctx.strokeStyle = palette.status[EDGE_COLOURS[edge.state]];
+  ctx.fillStyle = ctx.strokeStyle;
+  ctx.lineWidth = Math.min(4, 1 + Math.log2(edge.count));
+  ctx.setLineDash([...DASHES[edge.state]]);
+  ctx.beginPath();
+  ctx.moveTo(from.x, from.y);
+  ctx.lineTo(to.x, to.y);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.beginPath();
+  ctx.moveTo(tip.x, tip.y);
+  ctx.lineTo(left.x, left.y);
+  ctx.lineTo(right.x, right.y);
+  ctx.fill();
+}
+
+/** Edges use the colours of the matching agent status. */
+const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
+
+function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, frame: Frame, box: Box, zoom: number, palette: Palette): void {
+  ctx.fillStyle = frame.depth % 2 === 0 ? palette.sunk : palette.page;
+  ctx.strokeStyle = palette.line;
+  ctx.lineWidth = 1;
+  rounded(ctx, box, 14 * zoom);
+  ctx.fill();
+  ctx.stroke();
+  const team = what.teams.get(id);
+  if (zoom < TITLE_ZOOM) {
+    if (team && zoom < FAR_ZOOM && box.w > 6) bar(ctx, box, palette.status[team.worst]);
+    return;
+  }
+  ctx.fillStyle = palette.muted;
+  ctx.font = `600 ${Math.max(10, 13 * zoom)}px ${palette.font}`;
+  ctx.textBaseline = "middle";
+  const title = team ? `${what.name(id)} · ${team.size}` : what.name(id);
+  ctx.fillText(title, box.x + 14 * zoom, box.y + (HEAD / 2) * zoom, Math.max(0, box.w - 28 * zoom));
+}
+
+/** The worst status of a team as the border of its block. */
+function bar(ctx: CanvasRenderingContext2D, box: Box, colour: string): void {
+  ctx.fillStyle = colour;
+  ctx.fillRect(box.x, box.y, 3, box.h);
+}
+
+function paintDots(ctx: CanvasRenderingContext2D, what: Painted, seen: Box, onScreen: (box: Box) => Box, palette: Palette): void {
+  for (const [id, card] of what.layout.cards) {
+    if (!overlap(card, seen)) continue;
+    const box = onScreen(card);
+    ctx.globalAlpha = isDimmed(what, id) ? 0.2 : 1;
+    ctx.fillStyle = palette.status[what.statusOf(id)];
+    ctx.fillRect(box.x, box.y, Math.max(1, box.w), Math.max(1, box.h));
+  }
+  ctx.globalAlpha = 1;
+}
+
+function paintCard(ctx: CanvasRenderingContext2D, what: Painted, id: string, box: Box, zoom: number, palette: Palette): void {
+  const status = what.statusOf(id);
+  ctx.globalAlpha = isDimmed(what, id) ? 0.25 : 1;
+  ctx.fillStyle = palette.card;
+  ctx.strokeStyle = what.selected === id ? palette.accent : palette.line;
+  ctx.lineWidth = what.selected === id ? 2 : 1;
+  rounded(ctx, box, 10 * zoom);
+  ctx.fill();
+  ctx.stroke();
+  const size = Math.max(5, 12 * zoom);
+  if (zoom >= NAME_ZOOM) {
+    ctx.fillStyle = palette.text;
+    ctx.font = `600 ${13 * zoom}px ${palette.font}`;
+    ctx.textBaseline = "middle";
+    ctx.fillText(what.name(id), box.x + 12 * zoom, box.y + 24 * zoom, Math.max(0, box.w - 24 * zoom));
+    glyph(ctx, status, box.x + 18 * zoom, box.y + 56 * zoom, size, palette);
+  } else {
+    glyph(ctx, status, box.x + box.w / 2, box.y + box.h / 2, Math.max(size, box.h * 0.55), palette);
+  }
+  ctx.globalAlpha = 1;
+}
+
+function isDimmed(what: Painted, id: string): boolean {
+  return what.matches !== null && !what.matches.has(id);
+}
+
+function rounded(ctx: CanvasRenderingContext2D, box: Box, radius: number): void {
+  ctx.beginPath();
+  ctx.roundRect(box.x, box.y, box.w, box.h, Math.max(1, radius));
+}
+
+/** The shapes of the DOM glyphs, around a centre. */
+function glyph(ctx: CanvasRenderingContext2D, status: AgentStatus, x: number, y: number, size: number, palette: Palette): void {
+  const r = size / 2;
+  ctx.fillStyle = palette.status[status];
+  ctx.strokeStyle = palette.status[status];
+  ctx.lineWidth = Math.max(1, size / 7);
+  ctx.setLineDash(status === "provisioning" ? [size / 8, size / 8] : []);
+  ctx.beginPath();
+  if (status === "failed") cross(ctx, x, y, r * 0.7);
+  else if (status === "waiting") diamond(ctx, x, y, r);
+  else if (status === "asking") hourglass(ctx, x, y, r * 0.7);
+  else if (status === "paused") bars(ctx, x, y, r * 0.7);
+  else ctx.arc(x, y, r * 0.75, 0, status === "working" ? Math.PI * 1.5 : Math.PI * 2);
+  if (status === "online" || status === "waiting") ctx.fill();
+  else ctx.stroke();
+  ctx.setLineDash([]);
+  if (status === "degraded") half(ctx, x, y, r * 0.75);
+}
+
+function cross(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x - r, y - r);
+  ctx.lineTo(x + r, y + r);
+  ctx.moveTo(x + r, y - r);
+  ctx.lineTo(x - r, y + r);
+}
+
+function diamond(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x, y - r);
+  ctx.lineTo(x + r, y);
+  ctx.lineTo(x, y + r);
+  ctx.lineTo(x - r, y);
+  ctx.closePath();
+}
+
+function hourglass(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x - r, y - r);
+  ctx.lineTo(x + r, y - r);
+  ctx.lineTo(x - r, y + r);
+  ctx.lineTo(x + r, y + r);
+  ctx.closePath();
+}
+
+function bars(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x - r / 2, y - r);
+  ctx.lineTo(x - r / 2, y + r);
+  ctx.moveTo(x + r / 2, y - r);
+  ctx.lineTo(x + r / 2, y + r);
+}
+
+function half(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.beginPath();
+  ctx.arc(x, y, r, -Math.PI / 2, Math.PI / 2);
+  ctx.fill();
+}

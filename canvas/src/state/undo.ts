@@ -1,8 +1,0 @@
-/** What was done last and can be taken back. */
-
-export interface Undo {
-  words: string;
-  run: () => Promise<void>;
-  /** Until when (ms since the epoch, by this machine) it can be; absent: until something else is done. */
-  until?: number;
-}

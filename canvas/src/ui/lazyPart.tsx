@@ -1,0 +1,23 @@
+/** Parts of the page outside of its first script: loaded after the first render, or earlier when needed, so that they are
+ * available while the server is not. */
+
+import { lazy, useState, type ComponentType } from "react";
+
+const parts: (() => Promise<unknown>)[] = [];
+
+/** Renders at once if it is already loaded; otherwise the Suspense fallback is shown. */
+export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let loaded: ComponentType<Props> | null = null;
+  const take = async (): Promise<ComponentType<Props>> => (loaded ??= await load());
+  const Waiting = lazy(async () => ({ default: await take() })) as unknown as ComponentType<Props>;
+  parts.push(take);
+  return function Later(props: Props) {
+    const [Part] = useState<ComponentType<Props>>(() => loaded ?? Waiting);
+    return <Part {...props} />;
+  };
+}
+
+/** Load all parts that are not loaded yet. One that fails is loaded when it is needed. */
+export async function preloadParts(): Promise<void> {
+  await Promise.allSettled(parts.map((take) => take()));
+}

@@ -1,4 +1,0 @@
-/** What the panel of an agent holds besides its chat. */
-
-export { About } from "./About";
-export { WorkTab } from "./WorkTab";
