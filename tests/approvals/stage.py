@@ -48,8 +48,8 @@ class Ladder(Stage):
         owing = ObligationLedger(clock, limits)
         asking = ApprovalMessages(owing, DelegationMessages(owing, clock=clock, ids=ids), clock=clock)
         self.hands = ApprovalServices(store, org, asking, world.wakeups, clock=clock, ids=ids, limits=limits)
-        hearing, follow = self.hands.subscriber, store.subscribers.follow
-        follow(events.ApprovalExplained, "approvals.explained", hearing.on_explained, far=True)
+        hearing, follow = self.hands.subscriber, store.subscribers.subscribe
+        follow(events.ApprovalExplained, "approvals.explained", hearing.on_explained, isolated=True)
         follow(WorkspacesRemoved, "approvals.seats_gone", hearing.on_workspaces_removed)
         follow(WorkspacesMoved, "approvals.seats_moved", hearing.on_workspaces_moved)
 

@@ -143,7 +143,7 @@ async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_on
         await house.person.send(worker.id, "and?")
         row = next(each for each in await house.mail(worker) if each["kind"] == "canvas_user")
         answer = {"handle": row["instructions"]["reply_handle"], "text": "yes"}
-        assert "tool:reply requires an approval" in await host.refused("reply", **answer)
+        assert "tool:reply needs an approval" in await host.refused("reply", **answer)
         (item,) = (await worker.api.get(f"/workspaces/{worker.id}/approvals", state="open"))["approvals"]
         await house.person_decides(item, "approve")
         assert (await host.call("reply", **answer, approval_id=item["approval_id"]))["state"] == "answered"

@@ -187,7 +187,7 @@ async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str
         del rows[fact][row[1]]
     root, lead, ops = await house.line("Root", "Lead", "Ops")
     item = await house.asks(ops)
-    if row[0] == "Explained":
+    if row[0] == "ApprovalExplained":
         await house.decides(lead, item, "more_info", note="why?")
         (question,) = await house.mail(ops)
         answer = {"handle": question["instructions"]["reply_handle"], "text": "so"}

@@ -160,11 +160,11 @@ class ApprovalMachine(RuleBasedStateMachine):
         elif named is not None and named[0] != content:
             assert found is MessageIdReused
         elif known is not None:
-            assert (found.hit, found.row.id) == (True, known.row.id)
+            assert (found.is_duplicate, found.row.id) == (True, known.row.id)
         elif sum(each.model.is_open for each in self.asked if each.model.seat is seat) >= _OPEN:
             assert found is TooManyApprovals
         else:
-            assert not found.hit
+            assert not found.is_duplicate
             model = Approval(seat, action, details, cost, self.now, expires or WHOLE_SECONDS)
             model.letters = 0 if model.status == "approved" else model.letters  # it has read the answer
             self.asked.append(Leave(found.row, model, by_rule=by_rule))

@@ -35,7 +35,7 @@ async def program(place: Path, text: str, **wishes: float) -> AsyncIterator[Stre
     """A long process."""
     settings = BridgeSettings(**{"end_seconds": 1, **wishes})  # type: ignore[arg-type]
     command = (sys.executable, "-c", text)
-    runner = StreamRunner(command, {"PATH": os.defpath}, place, clock=SystemClock(), wishes=settings)
+    runner = StreamRunner(command, {"PATH": os.defpath}, place, clock=SystemClock(), settings=settings)
     try:
         yield runner
     finally:
@@ -129,7 +129,7 @@ async def test_a_process_that_does_not_answer_is_ended_and_so_is_one_whose_line_
 
 
 async def test_a_process_that_is_not_there_is_a_failed_turn(tmp_path: Path) -> None:
-    runner = StreamRunner(("/nowhere",), {}, tmp_path, clock=SystemClock(), wishes=BridgeSettings())
+    runner = StreamRunner(("/nowhere",), {}, tmp_path, clock=SystemClock(), settings=BridgeSettings())
     assert (await told(runner, "m-1")).reason == "/nowhere could not be started: No such file or directory"
 
 

@@ -38,7 +38,7 @@ class Seat:
         self.leaves: list[str] = []
         """With which approval each draft came."""
         self.token = "t-1"
-        self.requests = self
+        self.requester = self
 
     def api(self) -> "Seat":
         return self
@@ -65,7 +65,7 @@ class Seat:
             raise self.fails.pop()
         return {"state": "answered_outside", "status": "logged"}
 
-    async def handle(self, activity_id: str, attempt: int) -> bool:
+    async def ack_message(self, activity_id: str, attempt: int) -> bool:
         self.handled.append((activity_id, attempt))
         return True
 

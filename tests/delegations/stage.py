@@ -73,7 +73,7 @@ class Stage:
         ends = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)
-        hearing, follow = DelegationSubscriber(org, ends, limits), store.subscribers.follow
+        hearing, follow = DelegationSubscriber(org, ends, limits), store.subscribers.subscribe
         heard = {
             events.MessagesDelivered: hearing.on_delivered,
             events.MessagesReleased: hearing.on_released,

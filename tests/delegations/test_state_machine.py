@@ -313,7 +313,7 @@ class DelegationMachine(RuleBasedStateMachine):
         stage = self.stage
         row = self.does(stage.row(work.row))
         ended = int(work.end is not None)
-        stands = (str(row.status), row.reason) if row.status.ended else None
+        stands = (str(row.status), row.reason) if row.status.is_ended else None
         assert stands == work.end
         assert STATUS_RANK[row.status] >= work.rank
         work.rank = STATUS_RANK[row.status]
