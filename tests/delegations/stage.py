@@ -141,7 +141,7 @@ class Stage:
             kept.append((command, asyncio.get_running_loop().create_future()))
             return kept[-1][1]
 
-        queue.put, tasks = put, list[asyncio.Task[Any]]()
+        queue.submit, tasks = put, list[asyncio.Task[Any]]()
         try:
             for work in works:
                 before = len(kept)
@@ -149,9 +149,9 @@ class Stage:
                 while not tasks[-1].done() and len(kept) == before:
                     await settle(1)
         finally:
-            del queue.put
+            del queue.submit
         for command, outer in kept:
-            queue.put(command).add_done_callback(partial(_hand_on, outer))
+            queue.submit(command).add_done_callback(partial(_hand_on, outer))
         return list(await asyncio.gather(*tasks))
 
     # -- looking -------------------------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "/workspaces/{id}/approvals/{approval_id}/answer": {"text": "yes"},
     "/workspaces/{id}/approvals/{approval_id}/use": {"action_hash": "h"},
 }
-ADMIN_ONLY_REFUSES = "does not take a admin credential"
+ADMIN_ONLY_REFUSES = "does not accept a admin credential"
 
 
 @requirement("S14")

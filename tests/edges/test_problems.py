@@ -549,7 +549,7 @@ async def test_a_store_that_fails_is_said_to_be_unavailable_for_a_moment(
         raise apsw.IOError("disk I/O error: a secret of the inside")
 
     with monkeypatch.context() as patch:
-        patch.setattr(plain.server.store, "_rows", broken)
+        patch.setattr(plain.server.store, "_fetch", broken)
         reply = await ask(plain.port, "GET", "/ready")
         assert (await ask(plain.port, "GET", "/health")).status == 200
     assert (reply.status, reply.json["code"], reply.headers["retry-after"]) == (503, "platform_unavailable", "5")

@@ -77,7 +77,7 @@ async def test_no_log_holds_a_credential(
             for method, path, body, headers in _spellings(seat, token):
                 await ask(server.port, method, path, body, headers=headers)
         with monkeypatch.context() as patch:
-            patch.setattr("molecule_core.api.messages.inbox.int_param", broken)
+            patch.setattr("molecule_core.api.messages.inbox.read_int_param", broken)
             for token in tokens:
                 assert (await ask(server.port, "GET", f"/workspaces/{seat.id}/activity", token=token)).status == 500
         await settle()
