@@ -38,6 +38,7 @@ FENCES = {
     "minijinja": TEMPLATES,
     "jinja2": TEMPLATES,
     "click": Door(("cli",)),
+    "tomlkit": Door(("client.toml_edit",)),
     "yaml": Door(("agent.plain_yaml",)),
     "watchfiles": Door(("agent.watching",)),
     "pydantic": Door(NOWHERE),
