@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import Configuration, WorkspaceConfig, read_configuration
 from molecule_core.client.api import ApiClient
 from molecule_core.client.claims import ActingWorkspace
@@ -27,6 +27,7 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.settings import environment
 from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError, ToolSpec
 
 # Longer than the longest poll of a tool, so that a timeout means that the server does not respond.
@@ -108,7 +109,9 @@ class Toolkit:
         api = ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS)
         self._stack.push_async_callback(api.close)
         return ActingWorkspace(
-            connection.id, connection.url, RetryingRequester(api, clock=self._clock, randomness=self._randomness)
+            connection.id,
+            connection.url,
+            RetryingRequester(api, BoundedRetry(clock=self._clock, randomness=self._randomness)),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from molecule_core import langchain
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.client.api import ApiClient, NoAnswerError
 from molecule_core.client.claims import ActingWorkspace as CallingSeat
 from molecule_core.client.tool_runner import ToolRunner
@@ -15,6 +15,7 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator
 from molecule_core.tools.registry import find_tool
 from molecule_core.tools.runners.collaboration_tools import SESSION_BASE_INSTRUCTIONS
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError
 from tests.agent.agents import Watcher, living, long
 from tests.agent.hosting import agent as stdio_agent
@@ -158,7 +159,7 @@ async def test_a_lost_answer_does_nothing_twice_and_so_does_a_repeated_call(one:
     api = Losing(one.url, seat.token)
     api.lost = set()
     async with api:
-        speaker = RetryingRequester(api, clock=clock, randomness=dice)
+        speaker = RetryingRequester(api, BoundedRetry(clock=clock, randomness=dice))
         ids = IdGenerator(clock, dice)
         caller = ToolRunner([CallingSeat(seat.id, "", speaker)], clock=clock, ids=ids, runtime="test", version="0")
 

@@ -23,7 +23,7 @@ from molecule_core.agent.engines.models import (
     StreamEnd,
     TextDelta,
 )
-from molecule_core.agent.engines.retry import PersistentRequester, RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.engines.sampler import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
 from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox
@@ -34,6 +34,7 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
 from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError, ToolSpec
 from molecule_core.wire.schemas.approvals import ApprovalRule
 from molecule_core.wire.schemas.thread_log import TurnTrigger
@@ -94,10 +95,10 @@ class Bench:
         clock = SystemClock()
         # Two lives may begin in one millisecond: each makes ids of its own, as processes do.
         ids = IdGenerator(clock, SeededRandomness(100 + len(self.ends)))
-        patience = RetryPolicy(clock, SeededRandomness(2))
+        patience = PersistentRetry(clock, SeededRandomness(2))
         box = Toolbox(True, self, self._collab, on_result=lambda _, __: None, max_bytes=2000)
         rules = self.config.approval_rules
-        speaks, noted = PersistentRequester(patience, self), DecisionCache()
+        speaks, noted = RetryingRequester(self, patience), DecisionCache()
         gate = ToolApprovalGate(
             rules, speaks, "w1", clock=clock, wait_seconds=1, on_pending=lambda _, __: None, decisions=noted
         )

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.client.api import ApiError, NoAnswerError
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
@@ -36,7 +36,7 @@ async def test_what_passes_is_asked_again_later_and_later_until_there_is_an_answ
             raise trouble
         return "at last"
 
-    asking = asyncio.ensure_future(RetryPolicy(clock, SeededRandomness()).retry_call(call))
+    asking = asyncio.ensure_future(PersistentRetry(clock, SeededRandomness()).retry_call(call))
     while not asking.done():
         await settle()
         assert len(times) > 12 or clock.sleepers == 1, "it pauses between two tries"
@@ -54,7 +54,7 @@ async def test_what_waiting_does_not_end_is_raised_at_once(final: ApiError, cloc
         raise final
 
     with pytest.raises(ApiError) as raised:
-        await bounded(RetryPolicy(clock, SeededRandomness()).retry_call(call))
+        await bounded(PersistentRetry(clock, SeededRandomness()).retry_call(call))
     assert raised.value is final
 
 
@@ -69,7 +69,7 @@ async def test_what_is_not_found_is_asked_again_as_long_as_the_whole_seat_is_not
         known.append(error)
         return len(known) < 3
 
-    asking = asyncio.ensure_future(RetryPolicy(clock, SeededRandomness(), is_about_seat).retry_call(call))
+    asking = asyncio.ensure_future(PersistentRetry(clock, SeededRandomness(), is_about_seat).retry_call(call))
     for _ in range(2):
         await settle()
         assert not asking.done()

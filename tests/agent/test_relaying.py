@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.client.requester import to_tool_error, unreachable_error
+from molecule_core.agent.client.retry import to_tool_error, unreachable_error
 from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from molecule_core.agent.client.connections import ServerConnections, WorkspaceRequester
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.client.tokens import TokenRegistry, UnknownWorkspace
 from molecule_core.agent.config import WorkspaceConfig
 from molecule_core.agent.prompt.loader import PromptLoader
 from molecule_core.client.api import ApiError
 from molecule_core.common.clock import SystemClock
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError
 from tests.agent.stand_in import StandIn, StandIns
 from tests.clocks import FakeClock, SeededRandomness
@@ -102,7 +103,10 @@ async def test_whoever_keeps_a_seat_speaks_with_its_token_of_the_moment_also_whe
     seat = WorkspaceConfig(id="a", url="http://server", token="t-1", token_file=file)
     seated = WorkspaceRequester(seat, StandIns(tokens, {"a": server}), tokens)
     dice = SeededRandomness()
-    kept = RetryingRequester(seated, clock=FakeClock(), randomness=dice), PromptLoader(seated, "a", clock=SystemClock())
+    kept = (
+        RetryingRequester(seated, BoundedRetry(clock=FakeClock(), randomness=dice)),
+        PromptLoader(seated, "a", clock=SystemClock()),
+    )
 
     assert await kept[0].call("POST", "/workspaces/a/notify", body={}) == {"status": "ok"}
     assert server.tokens == ["t-1", "t-2"], "what was refused was not done, and is asked once more"

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from molecule_core.agent.client.requester import RetryingRequester, to_tool_error
+from molecule_core.agent.client.retry import BoundedRetry, to_tool_error
 from molecule_core.cli import molecule
 from molecule_core.client.api import ApiError
 from molecule_core.common.clock import SystemClock
 from molecule_core.tools.runners import approval_tools
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.schemas.approvals import RequestApprovalArguments
 from molecule_core.tools.spec import NO_ANSWER_CODE, ToolError
 from tests.approvals.house import House, verb
@@ -207,7 +208,7 @@ class Outage:
     """The way of an agent to the server, on which the next waits for a decision come back with something else."""
 
     def __init__(self, seat: Seat, *lost: ToolError) -> None:
-        self._speaker = RetryingRequester(seat.api, clock=SystemClock(), randomness=SeededRandomness(1))
+        self._speaker = RetryingRequester(seat.api, BoundedRetry(clock=SystemClock(), randomness=SeededRandomness(1)))
         self.lost = list(lost)
 
     async def call(self, method: str, path: str, **more: Any) -> Any:

@@ -30,6 +30,7 @@ THIRD_PARTIES = {
     "httpx2": Permission(("client.api",)),
     "click": Permission(("cli",)),
     "yaml": Permission(("agent.prompt.safe_yaml",)),
+    "tomlkit": Permission(("client.toml_edit",)),
     "watchfiles": Permission(("agent.prompt.file_watch",)),
     "langchain_core": Permission(("langchain",), lazily=True),
     "opentelemetry": Permission(("common.tracing",), lazily=True),

@@ -223,6 +223,7 @@ def test_a_table_of_one_line_is_edited_as_such() -> None:
         ("cursor", "[" * 5000),
         ("cursor", '{"a": ' * 5000),
         ("codex", "model = "),
+        ("codex", "model = " + "[" * 5000),
         ("codex", "mcp_servers = 1"),
         ("codex", "[[mcp_servers]]\nname = 'x'\n"),
         ("codex", "[[mcp_servers.molecule]]\ncommand = 'x'\n"),
@@ -245,3 +246,37 @@ def test_a_key_of_toml_in_any_spelling_is_found() -> None:
     text = "[ mcp_servers . 'molecule' ]\n\"command\" = 'old' # keep\n"
     made = toml_edit.set_value(text, ("mcp_servers", "molecule", "command"), "new")
     assert made == '[ mcp_servers . \'molecule\' ]\n"command" = "new" # keep\n'
+
+
+@requirement("G24")
+def test_comments_before_the_next_table_survive_new_members_and_the_removal_of_ours() -> None:
+    rest = "\n# about z\n[z]\nx = 1\n"
+    made = add_workspace(host("codex"), f"[mcp_servers.molecule]\ncommand = 'old'\n{rest}", COMMAND, ONE)
+    assert made.startswith('[mcp_servers.molecule]\ncommand = "/opt/python"\n') and f"\n{rest}" in made
+    assert remove_workspace(host("codex"), made, COMMAND, ONE.workspace_id).startswith(rest)
+
+
+@requirement("G24")
+@pytest.mark.parametrize("text", ["\ufeffa = 1\r\n", "\ufeffa = 1\r\n# the end", "[mcp_servers.molecule]\r\nx = 1"])
+def test_line_ends_and_the_byte_order_mark_of_a_toml_file_stay(text: str) -> None:
+    made = add_workspace(host("codex"), text, COMMAND, ONE)
+    assert made.startswith(text)
+    assert made.count("\n") == made.count("\r\n")
+
+
+@requirement("G24")
+def test_an_array_of_tables_between_two_servers_loses_no_line() -> None:
+    text = "[mcp_servers.a]\nx = 1\n\n# mine\n[[profiles]]\nname = 'p'\n"
+    made = add_workspace(host("codex"), text, COMMAND, ONE)
+    assert made.startswith(f"{text}\n[mcp_servers.molecule]\n")
+    both = add_workspace(host("codex"), made, COMMAND, OTHER)
+    assert configured_workspaces(host("codex"), both) == [workspace_entry(ONE), workspace_entry(OTHER)]
+    assert set(text.splitlines()) <= set(both.splitlines())
+
+
+@requirement("G24")
+def test_an_entry_of_dotted_keys_is_edited_where_it_is() -> None:
+    made = add_workspace(host("codex"), "mcp_servers.molecule.command = 'old' # keep\n[z]\n", COMMAND, ONE)
+    assert made.startswith('mcp_servers.molecule.command = "/opt/python" # keep\nmcp_servers.molecule.args = [')
+    assert "\n[z]\n\n[mcp_servers.molecule.env]\n" in made
+    assert configured_workspaces(host("codex"), made) == [workspace_entry(ONE)]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.common.clock import DAY
 from molecule_core.common.limits import Limits
 from molecule_core.tools.runners.collaboration_tools import session_thread
+from molecule_core.tools.runners.requester import RetryingRequester
 from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
@@ -169,7 +170,7 @@ async def test_closed_sessions_go_and_the_one_in_use_is_found_all_the_same(
     house: House, engine: Kind, place: str
 ) -> None:
     ops = await house.server.seat("Ops")
-    speaks = RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness())
+    speaks = RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness()))
     sessions = await sessions_in_a_row(house, ops, speaks, 4)
     gone = [each["thread_id"] for each in sessions[:-1]]
     # The middle one is taken up for a while: so it is the last of the three to go, out of its place in the row.
@@ -193,7 +194,7 @@ async def test_closed_sessions_go_and_the_one_in_use_is_found_all_the_same(
 @requirement("TH23", "TH10")
 async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kind, place: str) -> None:
     ops = await house.server.seat("Ops")
-    speaks = RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness())
+    speaks = RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness()))
     *closed, last = [each["thread_id"] for each in await sessions_in_a_row(house, ops, speaks, 4)]
     # What a caller has called its own thread is no place behind a session, whatever it looks like.
     own = await house.starts(ops)
@@ -209,7 +210,7 @@ async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kin
 @requirement("TH10")
 async def test_a_session_is_found_by_one_question_however_many_were_closed(house: House) -> None:
     ops = await house.server.seat("Ops")
-    asked = Counting(RetryingRequester(ops.api, clock=house.clock, randomness=SeededRandomness()))
+    asked = Counting(RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness())))
     (last,) = (await sessions_in_a_row(house, ops, asked, 6))[-1:]
     asked.count = 0
     assert await bounded(session_thread(asked, ops.id)) == last["thread_id"]

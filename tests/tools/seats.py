@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.client.claims import ActingWorkspace
 from molecule_core.client.tool_runner import ToolRunner
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator
 from molecule_core.tools.registry import find_tool
+from molecule_core.tools.runners.requester import RetryingRequester
 from tests import running
 from tests.clocks import SeededRandomness
 
@@ -19,7 +20,7 @@ class Sitting:
         clock, dice = SystemClock(), SeededRandomness(len(seats))
         self.caller = ToolRunner(
             [
-                ActingWorkspace(seat.id, url, RetryingRequester(seat.api, clock=clock, randomness=dice))
+                ActingWorkspace(seat.id, url, RetryingRequester(seat.api, BoundedRetry(clock=clock, randomness=dice)))
                 for seat in seats
             ],
             clock=clock,

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.api.http.application import InternalRequest
 from molecule_core.api.http.routing import Request, Response
 from molecule_core.api.mcp.tool_host import InProcessRequester
@@ -21,6 +21,7 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.langchain import Toolkit
 from molecule_core.tools.registry import find_tool
 from molecule_core.tools.runners import delegation_tools
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, SeededRandomness
 from tests.journeys.patience import bounded
@@ -89,7 +90,7 @@ async def test_a_caller_sends_the_key_that_it_is_given_and_makes_none_up(board: 
 async def test_a_task_whose_answer_is_lost_is_not_given_twice_by_the_caller_itself(board: Board) -> None:
     clock, dice = FakeClock(), SeededRandomness()
     async with ApiClient("http://127.0.0.1:9", "t", seconds=IN_PROCESS_SECONDS) as api:
-        seats = [ActingWorkspace("own", "", RetryingRequester(api, clock=clock, randomness=dice))]
+        seats = [ActingWorkspace("own", "", RetryingRequester(api, BoundedRetry(clock=clock, randomness=dice)))]
         caller = ToolRunner(seats, clock=clock, ids=IdGenerator(clock, dice), runtime="test", version="0")
         spec = find_tool("delegate_task")
         assert spec is not None

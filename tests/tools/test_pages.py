@@ -10,7 +10,7 @@ import pytest
 from molecule_core.agent.engines.approval_cache import DecisionCache
 from molecule_core.agent.engines.conversations import Conversations
 from molecule_core.agent.engines.mail_loop import MailLoop
-from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.engines.turn_planner import EndStep
 from molecule_core.agent.mailbox.acks import AckTracker
 from molecule_core.agent.mailbox.cursors import CursorFile
@@ -98,7 +98,7 @@ async def test_an_agent_tells_what_became_of_a_message_again_until_the_server_ha
         ThreadsClient(seat.api, seat.id),
         Conversations(tmp_path, seat.id),
         DecisionCache(),
-        retry=RetryPolicy(clock, SeededRandomness()),
+        retry=PersistentRetry(clock, SeededRandomness()),
         settings={},
         max_tokens=None,
     )

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from molecule_core.agent.client.connections import ServerConnections
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.client.tokens import TokenRegistry
 from molecule_core.agent.config import AgentSettings, WorkspaceConfig
-from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.mailbox.cursors import CursorFile
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.leader import LeaderLock
 from molecule_core.agent.mailbox.membership import Membership, MembershipContext
 from molecule_core.client.api import ApiClient, ApiError
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.elsewhere import leading_to, other_server
@@ -95,7 +96,7 @@ async def test_who_has_patience_asks_again_after_a_redirect(clock: FakeClock) ->
             raise refusals.pop()
         return "here"
 
-    answering = asyncio.create_task(RetryPolicy(clock, SeededRandomness()).retry_call(ask))
+    answering = asyncio.create_task(PersistentRetry(clock, SeededRandomness()).retry_call(ask))
     for _ in range(2):
         await settle()
         await clock.advance(30)
@@ -104,7 +105,7 @@ async def test_who_has_patience_asks_again_after_a_redirect(clock: FakeClock) ->
 
 async def test_a_tool_that_is_led_elsewhere_is_refused_and_says_why() -> None:
     async with leading_to(PLACE) as other, ApiClient(other.url, "a-token") as api:
-        speaker = RetryingRequester(api, clock=FakeClock(), randomness=SeededRandomness())
+        speaker = RetryingRequester(api, BoundedRetry(clock=FakeClock(), randomness=SeededRandomness()))
         with pytest.raises(ToolError, match="does not answer but leads to"):
             await bounded(speaker.call("POST", "/workspaces/w/reply", body={"handle": "m1-abcde", "text": "hello"}))
         assert len(other.asked) == 1

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.client.requester import RetryingRequester, to_tool_error
+from molecule_core.agent.client.retry import BoundedRetry, to_tool_error
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import APPROVAL_HEADER, ToolError
 from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
@@ -35,7 +36,7 @@ class Hurried(FakeClock):
 
 
 def speaker(api: ApiClient) -> RetryingRequester:
-    return RetryingRequester(api, clock=Hurried(), randomness=SeededRandomness())
+    return RetryingRequester(api, BoundedRetry(clock=Hurried(), randomness=SeededRandomness()))
 
 
 BUSY = ApiError(503, {"error": "too much is waiting", "code": "server_busy"})

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import Configuration, ConfigurationError, read_configuration, select_workspace
 from molecule_core.client.api import ApiClient
 from molecule_core.client.claims import ActingWorkspace
@@ -22,6 +22,7 @@ from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.settings import environment
 from molecule_core.common.version import VERSION
 from molecule_core.tools.registry import TOOLS, find_tool
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import BadArgumentsError, ToolError, ToolSpec
 
 # 60 s: longer than the longest poll of a tool, so that a timeout is the server's.
@@ -86,7 +87,7 @@ async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configura
         workspaces = []
         for connection in configuration.workspaces:
             api = await stack.enter_async_context(ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS))
-            requester = RetryingRequester(api, clock=clock, randomness=randomness)
+            requester = RetryingRequester(api, BoundedRetry(clock=clock, randomness=randomness))
             workspaces.append(ActingWorkspace(connection.id, connection.url, requester))
         runner = ToolRunner(
             workspaces,

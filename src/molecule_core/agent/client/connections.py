@@ -53,7 +53,7 @@ class ServerConnections:
 class WorkspaceRequester:
     """Requester of one workspace that reads the current token for each request.
 
-    A `Requester`, except that it raises ApiError and NoAnswerError.
+    Implements `Requester` over HTTP.
     """
 
     def __init__(self, workspace: WorkspaceConfig, servers: ServerConnections, tokens: TokenRegistry) -> None:

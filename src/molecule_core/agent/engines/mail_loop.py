@@ -12,7 +12,7 @@ from typing import Any
 from molecule_core.agent.engines import texts
 from molecule_core.agent.engines.approval_cache import DecisionCache
 from molecule_core.agent.engines.conversations import DECISION_KIND, Conversations, awaited_id_of, conversation_name
-from molecule_core.agent.engines.retry import RetryPolicy, is_budget_spent
+from molecule_core.agent.engines.retry import PersistentRetry, is_budget_spent
 from molecule_core.agent.engines.turn_planner import EndStep
 from molecule_core.agent.mailbox.cursors import LeaderFenced
 from molecule_core.agent.mailbox.drafts import DraftReporter, is_waiting_for_approval
@@ -48,7 +48,7 @@ class MailLoop:
         conversations: Conversations,
         decisions: DecisionCache,
         *,
-        retry: RetryPolicy,
+        retry: PersistentRetry,
         settings: dict[str, Any],
         max_tokens: int | None,
     ) -> None:

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from molecule_core.agent.async_utils import is_cancelling, sleep
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.client.auth_failures import is_caller_rejected
-from molecule_core.agent.client.requester import to_tool_error
+from molecule_core.agent.client.retry import to_tool_error
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
-from molecule_core.tools.runners.requester import Requester
+from molecule_core.tools.runners.requester import ApiRequest
 
 _log = logging.getLogger("molecule.engine")
 T = TypeVar("T")
@@ -37,8 +37,8 @@ async def _never(error: ApiError) -> bool:
     return False
 
 
-class RetryPolicy:
-    """Policy that retries calls until they get a response.
+class PersistentRetry:
+    """Retry policy of engines: calls are retried until they get a response. Implements `RetryPolicy`.
 
     `is_inaccessible`: returns whether a 404 means that the whole workspace is inaccessible.
     """
@@ -68,6 +68,13 @@ class RetryPolicy:
                     raise
             await self.sleep(back_off.next_delay())
 
+    async def send_request(self, request: ApiRequest, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the decoded response, for tools that act from a thread and for approvals. Raises ToolError."""
+        try:
+            return await self.retry_call(send)
+        except ApiError as error:
+            raise to_tool_error(error) from None
+
     async def sleep(self, seconds: float) -> None:
         """Sleep for `seconds`."""
         await sleep(self._clock, seconds)
@@ -89,28 +96,3 @@ class RetryPolicy:
     async def completes_within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
         """Return whether a task completes within `seconds`; it keeps running if not."""
         return await self._clock.wait(asyncio.wait([work]), seconds)
-
-
-class PersistentRequester:
-    """A `Requester` that retries, for tools that act from a thread and for approvals. `api`: makes one request."""
-
-    def __init__(self, retry: RetryPolicy, api: Requester) -> None:
-        self._retry = retry
-        self._api = api
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Any:
-        """Return the decoded response. Raises ToolError."""
-        try:
-            return await self._retry.retry_call(
-                lambda: self._api.call(method, path, body=body, query=query, headers=headers)
-            )
-        except ApiError as error:
-            raise to_tool_error(error) from None

@@ -24,7 +24,7 @@ from molecule_core.agent.engines.conversations import Conversations, awaited_id_
 from molecule_core.agent.engines.mail_loop import MailLoop
 from molecule_core.agent.engines.model_factory import ModelFactory
 from molecule_core.agent.engines.models import ModelUnavailableError
-from molecule_core.agent.engines.retry import PersistentRequester, RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.engines.sampler import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox
@@ -43,6 +43,7 @@ from molecule_core.common.version import VERSION
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
 from molecule_core.tools.runners import collaboration_tools
 from molecule_core.tools.runners.collaboration_tools import CollabCaller
+from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, ToolSpec
 
 _log = logging.getLogger("molecule.engine")
@@ -97,8 +98,8 @@ class EngineAgent:
             tools=self._toolbox.names,
         )
         self._membership: Membership = next(iter(self._runtime.memberships))
-        self._retry = RetryPolicy(clock, randomness, self._is_inaccessible)
-        self._requester = PersistentRequester(self._retry, self._membership.requester)
+        self._retry = PersistentRetry(clock, randomness, self._is_inaccessible)
+        self._requester = RetryingRequester(self._membership.requester, self._retry)
         self._threads = ThreadsClient(self._membership.api, self._membership.id)
         self._decisions = DecisionCache()
         self._conversations = Conversations(config.state, self._membership.id)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
-from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.client.api import ApiError
 from molecule_core.client.threads import RawLogEntry, ThreadsClient
@@ -43,7 +43,7 @@ class ThreadLogClient:
         turn_id: str,
         generation: int,
         *,
-        retry: RetryPolicy,
+        retry: PersistentRetry,
         ids: IdGenerator,
         heartbeat_seconds: float,
     ) -> None:

@@ -15,7 +15,7 @@ from molecule_core.agent.engines.approval_gate import ToolApprovalGate, edited_n
 from molecule_core.agent.engines.model_factory import ModelFactory
 from molecule_core.agent.engines.models import ModelError, ModelRequest, ModelUnavailableError
 from molecule_core.agent.engines.prompt_drift import drift_note
-from molecule_core.agent.engines.retry import RetryPolicy
+from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.engines.sampler import ModelAnswer, Sampler
 from molecule_core.agent.engines.settings import RunConfig
 from molecule_core.agent.engines.thread_log_client import EntryRejected, ThreadLogClient, TurnStopped
@@ -62,7 +62,7 @@ class DriverDependencies(NamedTuple):
     sampler: Sampler
     toolbox: Toolbox
     gate: ToolApprovalGate
-    retry: RetryPolicy
+    retry: PersistentRetry
     ids: IdGenerator
     config: RunConfig
 

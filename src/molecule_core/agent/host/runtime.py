@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from molecule_core.agent.client.connections import ServerConnections
-from molecule_core.agent.client.requester import to_tool_error, unreachable_error
+from molecule_core.agent.client.retry import to_tool_error, unreachable_error
 from molecule_core.agent.client.tokens import TokenRegistry
 from molecule_core.agent.config import Configuration, relay_workspace
 from molecule_core.agent.host.channel import HostChannel, ReadySignal

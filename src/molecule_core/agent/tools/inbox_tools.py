@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from molecule_core.agent.client.auth_failures import is_caller_rejected
-from molecule_core.agent.client.requester import RetryingRequester
+from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import AgentSettings
 from molecule_core.agent.mailbox.cursors import LeaderFenced
 from molecule_core.agent.mailbox.inbox import InboxEntry, MergedInbox
@@ -22,6 +22,7 @@ from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.tools.mcp_dispatcher import CallContext
 from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
+from molecule_core.tools.runners.requester import Requester, RetryingRequester
 from molecule_core.tools.schemas.approvals import DecideApprovalArguments
 from molecule_core.tools.schemas.messages import (
     ChatHistoryArguments,
@@ -57,12 +58,13 @@ class InboxTools:
         self._randomness = randomness
         self._settings = settings
 
-    def requester_for(self, membership: Membership) -> RetryingRequester:
+    def requester_for(self, membership: Membership) -> Requester:
         """Return a requester that acts as one workspace."""
         requester = membership.requester  # control: requests-of-seat
-        return RetryingRequester(
-            requester, clock=self._clock, randomness=self._randomness, is_token_renewable=requester.is_token_renewable
+        policy = BoundedRetry(
+            clock=self._clock, randomness=self._randomness, is_token_renewable=requester.is_token_renewable
         )
+        return RetryingRequester(requester, policy)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

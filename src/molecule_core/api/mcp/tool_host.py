@@ -22,7 +22,7 @@ from molecule_core.tools.docs import server_instructions
 from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
-from molecule_core.tools.runners.requester import with_approval
+from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
 from molecule_core.tools.spec import LocalCall, RouteCall, ToolError, ToolSpec
@@ -203,7 +203,7 @@ class McpToolHost:
         )
         return spec.convert_result(invocation.workspace_id, response)
 
-    def _requester_for(self, invocation: ToolInvocation) -> InProcessRequester:
+    def _requester_for(self, invocation: ToolInvocation) -> Requester:
         return InProcessRequester(self._call_internally, invocation.post_response.request, self._is_closing)
 
     def _idempotency_key(self, calling: CallContext) -> str:
@@ -275,7 +275,7 @@ class McpToolHost:
             )
         )
 
-    async def _count_others(self, requester: InProcessRequester, own: str) -> int:
+    async def _count_others(self, requester: Requester, own: str) -> int:
         """Return the number of other open messages; 0 on errors, which must not lose the claimed message."""
         try:
             return max(0, len(await message_tools.peek_messages(requester, own, types.MAX_PEEKED_MESSAGES)) - 1)

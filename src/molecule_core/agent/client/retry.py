@@ -1,9 +1,10 @@
-"""Makes requests as one workspace for the tool runners.
+"""The retry policy of tools, and the conversion of rejections and lost requests into errors for a model.
 
-Rejections are converted into texts for a model; lost requests are retried.
+Used through tools/runners/requester.py `RetryingRequester`. Loads the HTTP client.
 """
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from molecule_core.agent.async_utils import sleep
@@ -14,7 +15,7 @@ from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
 from molecule_core.tools.runners.approval_tools import APPROVAL_NEEDED, approval_needed_error
 from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER
-from molecule_core.tools.runners.requester import Requester
+from molecule_core.tools.runners.requester import ApiRequest
 from molecule_core.tools.spec import APPROVAL_HEADER, NO_ANSWER_CODE, ToolError
 
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
@@ -28,47 +29,29 @@ _REPEATABLE_PATHS = re.compile(
 )
 
 
-class RetryingRequester:
-    """A `Requester` that retries.
+class BoundedRetry:
+    """Retry policy of tools: a few tries within seconds, since a model waits. Implements `RetryPolicy`.
 
-    `api`: makes one request. `is_token_renewable`: the token can be replaced, so that a rejected one may succeed later.
+    `is_token_renewable`: the token can be replaced, so that a rejected one may succeed later.
     """
 
-    def __init__(
-        self, api: Requester, *, clock: Clock, randomness: Randomness, is_token_renewable: bool = False
-    ) -> None:
-        self._api = api
+    def __init__(self, *, clock: Clock, randomness: Randomness, is_token_renewable: bool = False) -> None:
         self._is_token_renewable = is_token_renewable
         self._clock = clock
         self._randomness = randomness
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Any:
+    async def send_request(self, request: ApiRequest, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the decoded response. Raises ToolError.
 
         A lost request is retried only if that cannot act twice: it reads, it has a key, or a repetition has no effect.
         """
-        sent_headers = headers or {}
-        is_repeatable = (
-            method == "GET"
-            or IDEMPOTENCY_HEADER in sent_headers
-            or _REPEATABLE_PATHS.search(path) is not None
-            or _has_message_id(body)
-        )
         # the first request, whose response was lost, may have used it up
-        if uses_approval := APPROVAL_HEADER in sent_headers:
-            is_repeatable = False
+        uses_approval = APPROVAL_HEADER in request.headers
+        is_repeatable = not uses_approval and _is_repeatable(request)
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for is_last_try in (*[False] * (_TRIES - 1), True):
             try:
-                return await self._api.call(method, path, body=body, query=query, headers=headers)
+                return await send()
             except NoAnswerError as error:
                 if is_last_try or not is_repeatable:
                     raise unreachable_error(error) from None
@@ -83,6 +66,16 @@ class RetryingRequester:
                     raise to_tool_error(error, is_token_renewable=self._is_token_renewable) from None
             await sleep(self._clock, back_off.next_delay())
         raise AssertionError("the last try returns or raises")
+
+
+def _is_repeatable(request: ApiRequest) -> bool:
+    """Return whether a repeated request acts once."""
+    return (
+        request.method == "GET"
+        or IDEMPOTENCY_HEADER in request.headers
+        or _REPEATABLE_PATHS.search(request.path) is not None
+        or _has_message_id(request.body)
+    )
 
 
 def _has_message_id(body: Any) -> bool:
