@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from molecule_core.api.http.connection import Connection
+from molecule_core.api.routing import Request
 from molecule_core.common import process_info
 from molecule_core.common.errors import BadSettings, StoreUnavailable
 from molecule_core.common.limits import SPARE_FILES
@@ -86,7 +87,7 @@ class HttpListener:
         server: asyncio.Server = await made
         return server
 
-    def _create_connection(self) -> Connection:
+    def _create_connection(self) -> Connection[Request]:
         return Connection(self._server.app, self._limits, self._registry)
 
     async def _wait_for_connections(self) -> None:

@@ -1,6 +1,7 @@
 """Dispatches requests: guards in order, one handler, one response.
 
-Called by `api/http/connection.py`; calls the handlers of the routes.
+Called by `api/http/connection.py` (our server, the fast path) and `api/asgi/` (any ASGI server), through
+`api/http/application_protocol.py`; calls the handlers of the routes.
 """
 
 import asyncio
@@ -12,10 +13,12 @@ from urllib.parse import unquote
 import httptools
 
 from molecule_core.access.model import Caller, CredentialKind
-from molecule_core.api.http.auth import ANONYMOUS, Authenticator
-from molecule_core.api.http.errors import error_mapping, problem_body, problem_headers
-from molecule_core.api.http.rate_limits import ClientAddress, RateClass, RateLimiter, RateStatus
-from molecule_core.api.http.routing import DeferredResponse, Request, Response, RouteTable
+from molecule_core.api.auth import ANONYMOUS, Authenticator
+from molecule_core.api.errors import error_mapping, problem_body, problem_headers
+from molecule_core.api.http.rate_limits import ClientAddress, RateStatus
+from molecule_core.api.http.response import Response
+from molecule_core.api.rate_limits import RateClass, RateLimiter
+from molecule_core.api.routing import DeferredResponse, Request, RouteTable
 from molecule_core.common import crash_points
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import (
@@ -75,6 +78,10 @@ class Application:
         self._access_log = access_log
         self.unrouted_meter = unrouted_meter
         """Counts responses that were sent before the route was known."""
+
+    def client_address(self, peer: Any) -> ClientAddress:
+        """Return the address of a peer, with its rate status."""
+        return ClientAddress(peer, self.rate_limiter.anonymous_status)
 
     def authorize(
         self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], client: ClientAddress
@@ -270,6 +277,10 @@ class Application:
                 **({} if request is None else _log_fields(request)),
             }
             _access.info("%s: %d", route_name, status, extra=extra)
+
+    def error_response(self, error: MoleculeError, rate_status: RateStatus | None = None) -> Response:
+        """Return the response to an error, with the caller's rate status if it is known."""
+        return error_response(error, rate_status)
 
     def _error_response(self, error: Exception, request: Request) -> Response:
         """Return the response to an error. An internal error is logged with a reference; only the reference is sent."""
