@@ -110,7 +110,7 @@ def state_of(listener: LiveSubscriber) -> str:
 
 def _peer_is(listener: LiveSubscriber, opened: HandMade) -> bool:
     """Whether a listener's channel is this connection."""
-    transport: asyncio.Transport = listener.transport._transport  # type: ignore[attr-defined]
+    transport: asyncio.Transport = listener.transport._channel._transport  # type: ignore[attr-defined]
     return bool(transport.get_extra_info("peername") == opened._writer.get_extra_info("sockname"))
 
 
