@@ -70,7 +70,7 @@ class ConnectionRegistry:
         return self._date
 
     async def wait_until_empty(self) -> None:
-        """Wait until no connection and no task is left. Only one caller may wait at a time."""
+        """Wait until no connection and no task is left. Only one task may wait at a time."""
         if self.connections or self.tasks:
             self._empty_future = asyncio.get_running_loop().create_future()
             await self._empty_future

@@ -1,6 +1,6 @@
 """Streaming parser of multipart/form-data: yields the start of each file, then its bytes.
 
-No I/O, and no buffer beyond one header line of a part; callers bound the total size. Nothing is unpacked, and parts
+No I/O, and no buffer beyond one header line of a part; the server bounds the total size. Nothing is unpacked, and parts
 are never nested. The `multipart` package is imported with the first form.
 """
 
