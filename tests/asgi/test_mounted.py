@@ -1,7 +1,9 @@
 """The API below a prefix of another ASGI application."""
 
+import runpy
 from collections.abc import Callable, MutableMapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -63,3 +65,15 @@ async def test_the_journey_goes_through_a_host_application(
         assert (await bounded(api.get(f"http://{HOST}/own"))).text == "the host's own page"
         async with websocket(application, f"{PREFIX}/ws", ADMIN_TOKEN) as socket:
             assert (await socket.frame(type="hello"))["org_id"] == seat["org_id"]
+
+
+async def test_the_example_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOLECULE_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("MOLECULE_ADMIN_TOKEN", ADMIN_TOKEN)
+    page = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+    example = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    script = tmp_path / "example.py"
+    script.write_text(example, encoding="utf-8")
+    application = runpy.run_path(str(script))["app"]
+    async with lifespan(application), client_of(httpx2.ASGITransport(application), f"http://{HOST}") as api:
+        assert (await bounded(api.get("/molecule/health"))).json()["status"] == "ok"

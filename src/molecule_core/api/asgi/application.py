@@ -13,7 +13,7 @@ pipelining, number of connections) are the server's own: see docs/http-server.md
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from molecule_core.api.asgi.exchange import serve_http
 from molecule_core.api.asgi.messages import AsgiContext, Receive, Scope, Send
@@ -48,7 +48,8 @@ class AsgiApplication(Generic[R]):
         self._context = AsgiContext(application, limits)
         self._lifespan = lifespan
         self._is_open = False
-        self._exchanges: set[asyncio.Task[None]] = set()
+        self._exchanges: set[asyncio.Task[Any]] = set()
+        """Tasks of the ASGI server that wait for this application."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one scope."""
@@ -97,10 +98,12 @@ class AsgiApplication(Generic[R]):
     ) -> None:
         if not self._is_open:
             raise RuntimeError("the application is not open; send it a lifespan scope, or enter its running()")
-        exchange = asyncio.ensure_future(serve(self._context, scope, receive, send))
+        exchange = asyncio.current_task()
+        if exchange is None:
+            raise RuntimeError("an ASGI server calls an application in a task")
         self._exchanges.add(exchange)
         try:
-            await exchange
+            await serve(self._context, scope, receive, send)
         finally:
             self._exchanges.discard(exchange)
 

@@ -57,7 +57,9 @@ def rate_status_of(response: Response, request: R | None, client: ClientAddress)
 async def dispatch(
     context: AsgiContext[R], request: R, wait_disconnected: Callable[[], Coroutine[Any, Any, None]]
 ) -> Response | None:
-    """Run the handler. Cancels it, and returns None, if the client disconnects."""
+    """Run the handler. Cancels it, and returns None, if the client disconnects.
+
+    A handler without a task waits only for a commit, which a disconnect does not undo."""
     answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def on_response(response: Response) -> None:
@@ -65,16 +67,18 @@ async def dispatch(
             answered.set_result(response)
 
     task = context.application.dispatch(request, on_response)
+    if task is None:
+        return await answered
     if answered.done():
         return answered.result()
     lost = asyncio.ensure_future(wait_disconnected())
-    waits: list[asyncio.Future[Any]] = [answered, lost, *([] if task is None else [task])]
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answered, lost, task), return_when=asyncio.FIRST_COMPLETED)
     finally:
         lost.cancel()
-        if task is not None and not answered.done():
+        if not answered.done():
             task.cancel()
+    await asyncio.wait((lost,))  # a second receive must not run beside this one
     return answered.result() if answered.done() else None
 
 
@@ -84,6 +88,8 @@ async def _send_response(
     takeover = response.takeover
     length = takeover.source.size if isinstance(takeover, StreamedBody) else None
     headers = header_list(response, status, length=length)
+    if body.is_given_up:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     if isinstance(takeover, StreamedBody):
         await _send_source(context, takeover, send)

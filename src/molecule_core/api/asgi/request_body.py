@@ -22,6 +22,8 @@ class AsgiBody:
         self._waited = 0.0
         self._complete = asyncio.Event()
         self.is_disconnected = False
+        self.is_given_up = False
+        """Whether the client took too long; the server should not wait for the rest."""
 
     def __aiter__(self) -> "AsgiBody":
         return self
@@ -42,6 +44,7 @@ class AsgiBody:
             async with asyncio.timeout(self._remaining_seconds()):
                 message = await self._receive()
         except TimeoutError:
+            self.is_given_up = True
             raise BodyTimeout(seconds=self._limits.body_seconds) from None
         self._waited += loop.time() - start
         if message["type"] == "http.disconnect":
