@@ -1,6 +1,6 @@
 """The requirements manifest: one id for each promise of the specs, tied to the tests that show it, both ways.
 
-A test names what it shows: `@requirement("M16")`. `tests/shape/test_requirements.py` holds both ends together: a
+A test names what it shows: `@requirement("M16")`. `tests/architecture/test_requirements.py` holds both ends together: a
 promise of this version without a test fails, and so does a test that names no promise. `LATER` are promises of parts
 that do not exist yet; a test that names one fails too, so that the table is moved when the part comes.
 """

@@ -38,7 +38,7 @@ export interface WorkspaceView {
   send_drafts: boolean;
 }
 
-/** An agent sits in its seat and is heard. `recovered_from`: the status it had before. */
+/** An agent is connected and sends heartbeats. `recovered_from`: its previous status. */
 export interface AgentOnlinePayload {
   delivery_mode: string;
   recovered_from?: string;
@@ -46,26 +46,26 @@ export interface AgentOnlinePayload {
   url?: string;
 }
 
-/** An agent answers, but says that much of its work fails. */
+/** An agent sends heartbeats, but reports a high error rate. */
 export interface AgentDegradedPayload {
   error_rate: number;
   sample_error?: string;
   runtime_state?: string;
 }
 
-/** No heartbeat for too long; None: never one. */
+/** No heartbeat for too long. `last_heard_at`: time of the last one; null: there was none. */
 export interface AgentOfflinePayload {
   last_heard_at: string | null;
 }
 
-/** A person paused the workspace, or let it sleep. `previous_status`: how it stood before. */
+/** A person paused or hibernated the workspace. */
 export interface WorkspacePausedPayload {
   previous_status: string;
 }
 
 /**
- * The workspace stands below another one now, with all that are below it; None: at the top. Its peers, and those
- * of others, have changed with it. `name`: the new one, where its own was taken there.
+ * The workspace moved, with all workspaces below it, to another parent (null: the root). Its peers and those of
+ * other workspaces changed with it. `name`: its new name, if the old one was taken there.
  */
 export interface WorkspaceMovedPayload {
   parent_id: string | null;
@@ -80,47 +80,47 @@ export interface ExpandedWorkspace {
   role: string | null;
 }
 
-/** A team was made below the workspace: all its members, those above before those below. */
+/** A team was created below the workspace. `children`: all members, parents before children. */
 export interface WorkspaceExpandedPayload {
   children: ExpandedWorkspace[];
 }
 
-/** A workspace that was removed. */
+/** A removed workspace. */
 export interface CollapsedWorkspace {
   id: string;
   name: string;
 }
 
-/** All below the workspace was removed. */
+/** All workspaces below the workspace were removed. */
 export interface WorkspaceCollapsedPayload {
   removed_children: CollapsedWorkspace[];
 }
 
-/** Tokens of the workspace were issued (`issued`), or end (`ended`, at `ends_at`). Never a token itself. */
+/** Tokens of the workspace were issued (`issued`) or revoked (`ended`, at `ends_at`). Never contains a token. */
 export interface CredentialsRotatedPayload {
   issued: number;
   ended: number;
   ends_at: string | null;
 }
 
-/** Who belongs to the organisation, or who may do what, has changed: read the list of people again. */
+/** The members of the organisation or their roles changed: reload the list of people. */
 export interface PeopleChangedPayload {
   person_id: string;
 }
 
-/** The seat is gone; what it said stays readable for persons. */
+/** The workspace was removed. Its messages stay readable for persons. */
 export interface WorkspaceRemovedPayload {
   removed_at: string;
 }
 
-/** What the agent says of itself now. */
+/** The agent updated its card. */
 export interface CardUpdatedPayload {
   agent_card: unknown;
 }
 
 /**
- * A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
- * are large are left out, but for a person's message. `instructions`: for the agent itself alone, if it asks.
+ * A new row of a workspace's log, as in GET /workspaces/{id}/activity. `seq` numbers the log. Large bodies are
+ * omitted, except those of a person's messages. `instructions`: only for the agent itself, if it requests them.
  */
 export interface ActivityPayload {
   activity_type: string;
@@ -139,7 +139,7 @@ export interface ActivityPayload {
   instructions?: Instructions;
 }
 
-/** An agent wrote to its user. `seq` orders the chat of its workspace. `options`: what a question lets choose. */
+/** An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the choices of a question. */
 export interface AgentMessagePayload {
   message: string;
   workspace_id: string;
@@ -150,8 +150,8 @@ export interface AgentMessagePayload {
 }
 
 /**
- * A chain of messages ran into a limit (hops, messages or pingpong) and waits for a person. `workspace_id`:
- * whose message was refused; `hops` and `messages`: how far the chain went.
+ * A message chain reached a limit (hops, messages or pingpong) and waits for a person. `workspace_id`: the
+ * sender of the rejected message; `hops` and `messages`: the length of the chain.
  */
 export interface ChainFrozenPayload {
   root_id: string;
@@ -161,7 +161,7 @@ export interface ChainFrozenPayload {
   messages: number;
 }
 
-/** A person lets a chain go on, up to so many hops and messages in all. */
+/** A person released a chain, with new limits on its total hops and messages. */
 export interface ChainReleasedPayload {
   root_id: string;
   most_hops: number;
@@ -169,14 +169,14 @@ export interface ChainReleasedPayload {
   by: string;
 }
 
-/** A person ended a chain: no message of it is taken any more. */
+/** A person ended a chain: its further messages are rejected. */
 export interface ChainEndedPayload {
   root_id: string;
   by: string;
 }
 
 /**
- * What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over, acked,
+ * A delivery step of the messages `first_seq` to `last_seq` of an inbox. `tick`: wake_asked, handed_over, acked,
  * answered, declined, answered_outside or overdue.
  */
 export interface MessageTickPayload {
@@ -189,8 +189,8 @@ export interface MessageTickPayload {
 }
 
 /**
- * A message that wanted an answer has got none in time, and a reminder did not help. `draft`: its agent has said
- * something that it did not send. `template` (id@version): what it was told with.
+ * A request was not answered in time, even after a reminder. `draft`: the agent has an answer that it did not
+ * send. `template` (id@version): of the instructions delivered with it.
  */
 export interface MessageOverduePayload {
   activity_id: string;
@@ -201,14 +201,14 @@ export interface MessageOverduePayload {
   template?: string;
 }
 
-/** An agent said something in answer and did not send it: a person may. `state`: kept, sent or discarded. */
+/** An agent's unsent answer was stored as a draft, which a person may send. `state`: kept, sent or discarded. */
 export interface MessageDraftedPayload {
   activity_id: string;
   seq: number;
   state: string;
 }
 
-/** A message was given up: expired, unreachable or refused. A person can requeue or discard it. */
+/** Delivery of a message was given up: expired, unreachable or refused. A person can requeue or discard it. */
 export interface MessageDeadPayload {
   activity_id: string;
   seq: number;
@@ -217,39 +217,39 @@ export interface MessageDeadPayload {
   attempts: number;
 }
 
-/** A dead letter is handed out again. */
+/** A dead letter was requeued for delivery. */
 export interface MessageRequeuedPayload {
   activity_id: string;
   seq: number;
 }
 
-/** A dead letter is done with for good. */
+/** A dead letter was discarded for good. */
 export interface MessageDiscardedPayload {
   activity_id: string;
   seq: number;
 }
 
 /**
- * Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there,
- * at most as many as are counted as unread.
+ * Old messages of a chat were deleted. `kept`: the `seq` of the agent's remaining messages, at most as many as
+ * are counted as unread.
  */
 export interface ChatPrunedPayload {
   kept: number[];
 }
 
-/** A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall. */
+/** A workspace stored a memory. `scope`: LOCAL, TEAM or GLOBAL. The content is not included; recall it. */
 export interface MemoryWrittenPayload {
   memory_id: string;
   scope: string;
   namespace: string;
 }
 
-/** A memory is not there any more. */
+/** A memory was deleted. */
 export interface MemoryForgottenPayload {
   memory_id: string;
 }
 
-/** An agent is there. */
+/** Heartbeat of an agent. */
 export interface HeartbeatPayload {
   active_tasks: number;
   uptime_seconds: number;
@@ -257,20 +257,20 @@ export interface HeartbeatPayload {
   last_heard_at: string;
 }
 
-/** What an agent works on has changed. None: on nothing. */
+/** An agent's current task changed. Null: it has none. */
 export interface TaskUpdatedPayload {
   current_task: string | null;
   active_tasks: number;
 }
 
-/** Somebody who has a part in an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
+/** A party of an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
 export interface Party {
   kind: string;
   id: string;
   name: string;
 }
 
-/** Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended). */
+/** The party whose turn it is. `kind`: workspace, person, requester (has to answer a question) or none (ended). */
 export interface CurrentApprover {
   kind: string;
   workspace_id: string | null;
@@ -278,8 +278,8 @@ export interface CurrentApprover {
 }
 
 /**
- * Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
- * approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said.
+ * An entry in the history of an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
+ * approved, denied, expired, withdrawn or used. `why`: the server's reason; `note`: the comment of `by`.
  */
 export interface ApprovalHistoryEntry {
   at: string;
@@ -290,7 +290,7 @@ export interface ApprovalHistoryEntry {
   note: string;
 }
 
-/** Who decided. `session`: a short name of the credential it was done with. */
+/** The party that decided. `session`: a short name of the credential that was used. */
 export interface DecidedBy {
   kind: string;
   id: string;
@@ -298,7 +298,7 @@ export interface DecidedBy {
   session: string | null;
 }
 
-/** The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed. */
+/** A decision. `decision`: approve or deny; `edited`: the details differ from the proposed ones. */
 export interface ApprovalDecision {
   decision: string;
   by: DecidedBy;
@@ -309,17 +309,17 @@ export interface ApprovalDecision {
   edited: boolean;
 }
 
-/** Why it is asked, or went as it did. `kind`: rule, authority or deadline. */
+/** Why an approval is needed or how it was resolved. `kind`: rule, authority or deadline. */
 export interface PolicyReason {
   kind: string;
   text: string;
 }
 
 /**
- * An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
- * `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if
- * somebody has edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
- * `thread_id`: the thread that waits for it.
+ * An approval. Times are RFC 3339 in UTC. `revision` rises when the content to decide about changes; `seq`
+ * counts all changes and is the `rev` of its events. `details`: the details in force, which are `edited` if set,
+ * else `proposed`. `message_id`: the activity that asked the current holder. `thread_id`: the thread that waits
+ * for it.
  */
 export interface ApprovalItem {
   approval_id: string;
@@ -353,22 +353,22 @@ export interface ApprovalItem {
   seq: number;
 }
 
-/** Approvals. `reached_end`: there is none behind them. */
+/** A page of approvals. `reached_end`: there are no more. */
 export interface ApprovalPage {
   approvals: ApprovalItem[];
   reached_end: boolean;
 }
 
-/** An approval is used, by whoever reads this and nobody else. */
+/** Confirmation that the approval is used. Only one caller ever gets it for an approval. */
 export interface UseApprovalResponse {
   approval_id: string;
   used_at: string;
 }
 
 /**
- * Actions that need an approval: those whose name fits the pattern (`*` is any text; the server's own tools are
- * called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as
- * long as none like it was approved and used.
+ * Actions that need an approval: those whose name matches the pattern (`*` matches any text). The server's own
+ * tools are named `tool:<name>`. `cost_above`: only if the cost is higher or unknown; `first_time`: only until
+ * one like it was approved and used.
  */
 export interface ApprovalRule {
   action: string;
@@ -378,9 +378,9 @@ export interface ApprovalRule {
 }
 
 /**
- * Actions that a workspace approves by itself for those below it: those whose name fits the pattern, up to a
- * cost, within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to
- * decide.
+ * Actions that a workspace may approve by itself for workspaces below it. Covers names that match the pattern,
+ * up to a cost and within a period (`from`, `until`: RFC 3339). Matching actions outside of these bounds must be
+ * decided above.
  */
 export interface AuthorityGrant {
   action: string;
@@ -389,26 +389,26 @@ export interface AuthorityGrant {
   until?: string;
 }
 
-/** What a workspace needs leave for. */
+/** The approval rules of a workspace. */
 export interface ApprovalRuleSet {
   rules: ApprovalRule[];
 }
 
-/** What a workspace decides by itself. */
+/** The approval authority of a workspace. */
 export interface ApprovalAuthority {
   grants: AuthorityGrant[];
 }
 
-/** What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now. */
+/** The approval rules or grants of a workspace were set. The members count them. */
 export interface PoliciesUpdatedPayload {
   rules: number;
   grants: number;
 }
 
 /**
- * A workspace gave work to another one. `seq`: the place of its own row in its log; `task_preview`: at most 100
- * bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one
- * that is tried again.
+ * A workspace delegated a task to another one. `seq`: of the row in the source's log; `task_preview`: at most
+ * 100 bytes. `parent_id`: the delegation that this one is part of; `root_id`: the top of its tree; `retry_of`:
+ * the delegation that this one retries.
  */
 export interface DelegationSentPayload {
   delegation_id: string;
@@ -423,9 +423,8 @@ export interface DelegationSentPayload {
 }
 
 /**
- * A delegation stands at another place now. With `current_step`, `tools_used`, `eta_hint` or `percent` it
- * changes nothing and only tells how far the work is: such an event has no `seq`, and the next one makes up for
- * it.
+ * The status of a delegation changed. With `current_step`, `tools_used`, `eta_hint` or `percent` it only reports
+ * progress. Such an event has no `seq` and may be lost; the next one supersedes it.
  */
 export interface DelegationStatusPayload {
   delegation_id: string;
@@ -442,8 +441,8 @@ export interface DelegationStatusPayload {
 }
 
 /**
- * A delegation is answered. `response_preview`: at most 200 bytes; `result_id`: the row that holds all of it, in
- * the inbox of who delegated; `via`: how the answer came.
+ * A delegation was answered. `response_preview`: at most 200 bytes; `result_id`: the row with the full result in
+ * the inbox of the source; `via`: how the answer arrived.
  */
 export interface DelegationCompletePayload {
   delegation_id: string;
@@ -454,8 +453,8 @@ export interface DelegationCompletePayload {
 }
 
 /**
- * A delegation has ended without an answer, as failed or cancelled: why (`reason`, of a closed list), in what
- * words (`error`), and what to do about it (`advice`).
+ * A delegation failed or was cancelled. `reason`: one of a closed list; `error`: the reason as text; `advice`:
+ * what to do about it.
  */
 export interface DelegationFailedPayload {
   delegation_id: string;
@@ -467,8 +466,8 @@ export interface DelegationFailedPayload {
 }
 
 /**
- * A guard stopped a delegation before it began: the limit (cycle, depth, children or root), how much of it is in
- * use, and what to do instead.
+ * A delegation was rejected by a limit before it began. `limit`: cycle, depth, children or root; `use` of
+ * `most`: the current usage; `remedy`: what to do instead.
  */
 export interface DelegationRefusedPayload {
   target_id: string;
@@ -480,7 +479,7 @@ export interface DelegationRefusedPayload {
   parent_id?: string;
 }
 
-/** How far the work is, in the words of who does it: said `at` a time. */
+/** Progress of a task as reported by its agent at the time `at`. */
 export interface DelegationProgress {
   at?: string;
   current_step?: string;
@@ -490,10 +489,10 @@ export interface DelegationProgress {
 }
 
 /**
- * The receipt of a delegation. `status`: `delegated` for a new one, as the original says it, else how it stands;
- * `state`: always how it stands. `settled`: it has ended, and `result` is the answer. `delivered`: the text is
- * `here`, was handed over `before` and stands here once more, or is a message in the `inbox`. `warning`: why it
- * will hardly begin soon.
+ * The receipt of a delegation. `status`: `delegated` for a new one, as in the original API, else the current
+ * status; `state`: always the current status. `settled`: it has ended, and `result` is the answer. `delivered`:
+ * the result is `here`, was delivered `before` and is repeated here, or is a message in the `inbox`. `warning`:
+ * why it is unlikely to begin soon.
  */
 export interface DelegateResponse {
   delegation_id: string;
@@ -513,22 +512,22 @@ export interface DelegateResponse {
   message?: string;
 }
 
-/** The receipt of a delegation that went another way and is only noted: `status` is `recorded`. */
+/** The receipt of a delegation that was made over another channel and is only recorded. `status` is `recorded`. */
 export interface RecordDelegationResponse {
   delegation_id: string;
   status: string;
   idempotent_hit?: boolean;
 }
 
-/** How a delegation stands behind what one of its sides said of its end. One that had ended stays as it was. */
+/** The status of a delegation after one side reported its end. A delegation that had ended before is unchanged. */
 export interface UpdateDelegationResponse {
   delegation_id: string;
   status: string;
 }
 
 /**
- * What became of a report of progress: `status` is always `noted`, as older agents expect it; `noted`: it is
- * shown, which it is not of what has ended; `delegation_status`: how the delegation stands.
+ * The result of a progress report. `status` is always `noted`, as older agents expect; `noted`: whether the
+ * progress is shown (false for a delegation that has ended); `delegation_status`: its current status.
  */
 export interface ReportProgressResponse {
   status: string;
@@ -537,10 +536,9 @@ export interface ReportProgressResponse {
 }
 
 /**
- * A delegation in a list. `summary`: of the task; `error` and `error_detail` are the same text: older clients
- * read the second. `last_heartbeat`: the last sign of life of its work; `stuck`: there was none for too long.
- * `queue_position`: how many rows are before it in the target's inbox, while it waits there. `seq`: of the row
- * in the log of its source.
+ * A delegation in a list. `summary`: of the task; `error` and `error_detail` are equal, since older clients read
+ * the latter. `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`:
+ * number of rows ahead of it in the target's inbox while it waits there. `seq`: of the row in the source's log.
  */
 export interface DelegationItem {
   delegation_id: string;
@@ -576,7 +574,7 @@ export interface DelegationItem {
   seq: number;
 }
 
-/** One line of the time line of a delegation. `late`: it came after the end and has changed nothing. */
+/** An entry in the timeline of a delegation. `late`: it arrived after the end and had no effect. */
 export interface DelegationTimelineEntry {
   at: string;
   fact: string;
@@ -587,13 +585,13 @@ export interface DelegationTimelineEntry {
   detail: string | null;
 }
 
-/** How long something waited, and how long somebody worked on it. */
+/** Seconds of waiting and of working. */
 export interface TreeDurations {
   waiting: number;
   working: number;
 }
 
-/** A delegation and all below it, summed up. */
+/** Totals of a delegation and all delegations below it. */
 export interface TreeTotals {
   nodes: number;
   open: number;
@@ -602,7 +600,7 @@ export interface TreeTotals {
   working: number;
 }
 
-/** A delegation in a tree. Who may read its top may read all of it. */
+/** A delegation in a tree. Read access to the root includes the whole tree. */
 export interface DelegationTreeNode {
   delegation_id: string;
   status: string;
@@ -633,8 +631,8 @@ export interface DelegationTreeNode {
 }
 
 /**
- * All about one delegation: `task` and `result` in full, the end of its time line and how many lines stand
- * before it, the tree that it is the top of, and its state as A2A calls it.
+ * A delegation in full. `task` and `result` are complete; `timeline` holds the newest entries and `earlier`
+ * counts the ones before; `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms.
  */
 export interface DelegationDetail {
   delegation: DelegationItem;
@@ -646,14 +644,14 @@ export interface DelegationDetail {
   a2a_state: string;
 }
 
-/** Delegations of an organisation, newest first; how many are open in all, and how many of those are stuck. */
+/** Delegations of an organisation, newest first, with the number of all `open` and all `stuck` ones. */
 export interface DelegationPage {
   delegations: DelegationItem[];
   open: number;
   stuck: number;
 }
 
-/** Delegations by status and by reason, and the median of seconds from begin to end. */
+/** Counts of delegations by status and by reason, and the median duration in seconds. */
 export interface DelegationStats {
   by_status: Record<string, number>;
   by_reason: Record<string, number>;
@@ -662,7 +660,7 @@ export interface DelegationStats {
   median_seconds: number | null;
 }
 
-/** A line of the chat on a time line. */
+/** A chat message in a timeline. */
 export interface TimelineMessage {
   kind: "message";
   id: string;
@@ -681,7 +679,7 @@ export interface TimelineMessage {
   option?: number;
 }
 
-/** A delegation of the workspace on its time line. */
+/** A delegation in the timeline of its workspace. */
 export interface TimelineDelegation {
   kind: "delegation";
   delegation_id: string;
@@ -717,18 +715,16 @@ export interface TimelineDelegation {
   seq: number;
 }
 
-/**
- * What a workspace and its users said and what it delegated, in one order, oldest first. `reached_end`: nothing
- * older is there.
- */
+/** The chat and the delegations of a workspace merged, oldest first. `reached_end`: there are no older items. */
 export interface TimelinePage {
   items: Array<TimelineMessage | TimelineDelegation>;
   reached_end: boolean;
 }
 
 /**
- * How to answer one message. `text` is the words; the other members say the same to programs. `available_tools`
- * are bare names, `reply_via` and `text` spell tools as the runtime does. `tokens`: what the words cost, about.
+ * How to answer one message. `text` is for models; the other members hold the same for programs.
+ * `available_tools` are bare names; `reply_via` and `text` use the runtime's tool names. `tokens`: estimated
+ * length of `text`.
  */
 export interface Instructions {
   reply_via: string;
@@ -745,10 +741,9 @@ export interface Instructions {
 }
 
 /**
- * One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
- * `hop` and `cause_id` tell the chain of a message that another one caused. `reminder`: it was handed out
- * before, and nobody has answered it. `instructions` says to the agent itself how to answer, if it asks for
- * that.
+ * A row of GET /workspaces/{id}/activity. Times are RFC 3339. UNSET members are omitted. `root_id`, `hop` and
+ * `cause_id`: position in a chain of messages that caused each other. `reminder`: delivered before and still
+ * unanswered. `instructions`: how to answer, for the agent itself if it requests them.
  */
 export interface ActivityRow {
   id: string;
@@ -783,9 +778,9 @@ export interface ActivityRow {
 }
 
 /**
- * The duty to answer a person's message: open, answered, declined (`reason`), answered_outside or overdue.
- * `draft`: what the agent said and did not send. `template` (id@version), `form` and `tokens`: of the
- * instructions that it came with.
+ * The obligation to answer a person's message. `state`: open, answered, declined (`reason`), answered_outside or
+ * overdue. `draft`: output of the agent that it did not send. `template` (id@version), `form` and `tokens`: of
+ * the instructions delivered with the message.
  */
 export interface ChatObligation {
   state: string;
@@ -798,11 +793,10 @@ export interface ChatObligation {
 }
 
 /**
- * One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the
- * messageId that the person's client chose. `delivery` tells how far a person's message has come (stored,
- * handed_over, acked, dead), `trouble` why it is dead, `obligation` whether it was answered. `options`: what an
- * agent's question lets choose; `option_of`: the question that a person's message answers, with its `option` of
- * this number.
+ * A message of the chat between a workspace and its users. `role`: `user` or `agent`; `client_id`: the messageId
+ * that the person's client chose. `delivery`: progress of a person's message (stored, handed_over, acked, dead);
+ * `trouble`: why it is dead; `obligation`: whether it was answered. `options`: the choices of an agent's
+ * question; `option_of`: the question that a person's message answers, with the number of the chosen `option`.
  */
 export interface ChatMessage {
   id: string;
@@ -821,14 +815,14 @@ export interface ChatMessage {
   option?: number;
 }
 
-/** Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas. */
+/** A sender of waiting messages: a workspace, or a person on the canvas (empty id). */
 export interface MailSender {
   workspace_id: string;
   name: string;
   count: number;
 }
 
-/** What waits in an inbox, without any of its words. `more`: there is more than was counted. */
+/** Summary of the messages that wait in an inbox, without their text. `more`: there are more than were counted. */
 export interface WaitingMail {
   workspace_id: string;
   name: string;
@@ -838,13 +832,13 @@ export interface WaitingMail {
   senders: MailSender[];
 }
 
-/** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */
+/** A page of chat, oldest first. `reached_end`: there are no more messages in the requested direction. */
 export interface ChatPage {
   messages: ChatMessage[];
   reached_end: boolean;
 }
 
-/** What an event is about: `rev` counts the entity's changes; 0 for what never changes. */
+/** The entity that an event is about. `rev` counts its changes; 0 for immutable entities. */
 export interface EventEntity {
   kind: string;
   id: string;
@@ -852,9 +846,9 @@ export interface EventEntity {
 }
 
 /**
- * One event. `seq` numbers the organisation's journal; `prev` is the seq of the event before it on this channel.
- * Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither: nothing misses them. `client_id` is the
- * messageId of the person's message that caused it.
+ * An event. `seq` numbers the organisation's journal; `prev` is the seq of the previous event on this channel.
+ * Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither, so losing one leaves no gap.
+ * `client_id`: the messageId of the person's message that caused the event.
  */
 export interface EventFrame {
   event: string;
@@ -867,7 +861,7 @@ export interface EventFrame {
   client_id?: string;
 }
 
-/** Who looks. `kind`: person, workspace or admin; `role`: viewer, operator or owner. */
+/** The authenticated user. `kind`: person, workspace or admin; `role`: viewer, operator or owner. */
 export interface SessionUser {
   id: string;
   name: string;
@@ -876,8 +870,8 @@ export interface SessionUser {
 }
 
 /**
- * The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest`
- * is the first event that is kept: one can go on behind `oldest` - 1 or later.
+ * The first frame of a channel. `epoch` changes when stored seqs are no longer valid: drop all state and load a
+ * snapshot. `oldest`: the first retained event; a client can resume after `oldest` - 1 or later.
  */
 export interface HelloFrame {
   type: "hello";
@@ -891,14 +885,14 @@ export interface HelloFrame {
   server_time: string;
 }
 
-/** From the client: go on behind `after`, which was learned in `epoch`. Without `after`: from here on. */
+/** Sent by the client: resume after `after`, which it read in `epoch`. Without `after`: only new events. */
 export interface SubscribeFrame {
   type: "subscribe";
   after?: number | null;
   epoch?: string | null;
 }
 
-/** `count` events follow, behind `after` and up to `upto`; then live ones. The first has `prev` == `after`. */
+/** `count` events follow, after `after` and up to `upto`, then live ones. The first has `prev` == `after`. */
 export interface ResumedFrame {
   type: "resumed";
   after: number;
@@ -912,19 +906,19 @@ export interface CurrentFrame {
   after: number;
 }
 
-/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned. */
+/** Load a snapshot and subscribe after its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned. */
 export interface SnapshotRequiredFrame {
   type: "snapshot_required";
   reason: string;
 }
 
-/** The channel lives; `head_sent` is the seq of the last event sent on it. */
+/** Keep-alive of the channel. `head_sent`: seq of the last event sent on it. */
 export interface PingFrame {
   type: "ping";
   head_sent: number;
 }
 
-/** A workspace with what its agent said last. */
+/** A workspace with the data of its agent's last heartbeat. */
 export interface SnapshotWorkspace {
   id: string;
   org_id: string;
@@ -961,7 +955,7 @@ export interface SnapshotWorkspace {
   last_heard_at: string | null;
 }
 
-/** The last message of a chat. `content` is cut. */
+/** The last message of a chat. `content` is truncated. */
 export interface LastChatMessage {
   id: string;
   role: string;
@@ -970,7 +964,7 @@ export interface LastChatMessage {
   seq: number;
 }
 
-/** How a workspace's chat stands for the person who asks. `unread` stops counting at 100. */
+/** State of a workspace's chat for the requesting person. `unread` stops counting at 100. */
 export interface SnapshotChat {
   workspace_id: string;
   unread: number;
@@ -979,8 +973,8 @@ export interface SnapshotChat {
 }
 
 /**
- * Messages to a workspace that wait for an answer although it was due, by their `seq`: `overdue` ones, and those
- * whose agent said something `outside` and did not send it. One can be in both.
+ * Messages to a workspace with a late answer, by `seq`. `overdue`: the answer is overdue; `outside`: the agent
+ * has an answer that it did not send. A message can be in both.
  */
 export interface SnapshotUnanswered {
   workspace_id: string;
@@ -989,8 +983,8 @@ export interface SnapshotUnanswered {
 }
 
 /**
- * A delegation that has not ended, as its events tell it. `task_preview`: at most 100 bytes; `seq`: of the row
- * in the log of its source; `life_at`: the last sign of life of its work.
+ * An open delegation. `task_preview`: at most 100 bytes; `seq`: of the row in the source's log; `life_at`: the
+ * last activity of its work.
  */
 export interface SnapshotDelegation {
   delegation_id: string;
@@ -1014,7 +1008,7 @@ export interface SnapshotDelegation {
   progress: DelegationProgress | null;
 }
 
-/** A delegation that a guard stopped before it began, as its event told it. `seq` and `at`: of the event. */
+/** A delegation that was rejected by a limit before it began. `seq` and `at`: of the event. */
 export interface SnapshotRejection {
   seq: number;
   at: string;
@@ -1033,7 +1027,7 @@ export interface SnapshotOrg {
   name: string;
 }
 
-/** What the page must know before it asks. */
+/** Limits that the canvas applies before it sends a request. */
 export interface SnapshotLimits {
   text_bytes: number;
   name_length: number;
@@ -1042,8 +1036,8 @@ export interface SnapshotLimits {
 }
 
 /**
- * All that the canvas shows of an organisation, as of one place in its journal. Events with `seq` <= `as_of`, or
- * whose entity's `rev` is not above the known one, are in it already.
+ * All that the canvas shows of an organisation, as of one position in its journal. Events with `seq` <= `as_of`,
+ * or whose entity's `rev` is not above the known one, are already included.
  */
 export interface Snapshot {
   protocol: number;
@@ -1061,14 +1055,14 @@ export interface Snapshot {
   approvals: ApprovalItem[];
 }
 
-/** Who is logged in. */
+/** The current session. */
 export interface SessionView {
   user: SessionUser;
   org: SnapshotOrg;
   version: string;
 }
 
-/** Something to do: what, the text to paste, and what that text is (a program, or the content of a file). */
+/** A step: its title, the text to paste, and the language of that text. */
 export interface ConnectStep {
   title: string;
   text: string;
@@ -1076,14 +1070,14 @@ export interface ConnectStep {
   hint: string;
 }
 
-/** A host that one can choose. */
+/** A host to choose. */
 export interface HostRow {
   name: string;
   title: string;
   runtime: string;
 }
 
-/** How one host is connected to one workspace: by one command, or by hand. No token stands in it. */
+/** How to connect one host to one workspace: by one command, or by manual steps. Contains no token. */
 export interface ConnectPage {
   host: string;
   title: string;
@@ -1093,8 +1087,9 @@ export interface ConnectPage {
 }
 
 /**
- * What a template says by itself; the rest it has from the one it extends. `tools` and `lines` add, all else
- * replaces; `lines` and `blocks` are texts of the template language (docs/instructions.md).
+ * The parts that a template defines itself; the rest comes from the template that it extends. `tools` and
+ * `lines` are appended, all others replace. `lines` and `blocks` are in the template language
+ * (docs/instructions.md).
  */
 export interface TemplateParts {
   reply_tool?: string;
@@ -1106,9 +1101,9 @@ export interface TemplateParts {
 }
 
 /**
- * One version of a template. `runtime`: for which it is meant; empty: for any. `extends`: whose parts it has
- * beside its own; empty: those of the workspace's runtime; null: it has only its own. `built_in`: it came with
- * Molecule. Times are RFC 3339.
+ * A version of a template. Times are RFC 3339. `runtime`: the runtime it is meant for; empty: any. `extends`:
+ * the template whose parts it inherits; empty: that of the workspace's runtime; null: none. `built_in`: shipped
+ * with Molecule.
  */
 export interface TemplateVersion {
   id: string;
@@ -1123,9 +1118,9 @@ export interface TemplateVersion {
 }
 
 /**
- * A template that an organisation may use, in the version that is in force. `canary`: another version, which
- * gets `percent` of the messages. `edited`: it came with Molecule, and this organisation has its own version.
- * `used_by`: how many workspaces have chosen it, `default_for`: how many have it because of their runtime.
+ * A template available to an organisation, in the version in force. `canary`: another version, which gets
+ * `percent` of the messages. `edited`: a built-in template that this organisation has changed. `used_by`: number
+ * of workspaces that chose it; `default_for`: number that have it because of their runtime.
  */
 export interface TemplateRow {
   template: TemplateVersion;
@@ -1137,21 +1132,21 @@ export interface TemplateRow {
   default_for: number;
 }
 
-/** A template with `base`: what those that it extends say together, for a workspace of its runtime. */
+/** A template with `base`: the merged parts of the templates it extends, for a workspace of its runtime. */
 export interface TemplateDetail {
   row: TemplateRow;
   base: TemplateParts;
 }
 
-/** What was saved. `warnings`: what its author may not have meant. */
+/** The saved version. `warnings`: probable mistakes of its author. */
 export interface SaveTemplateResponse {
   template: TemplateVersion;
   warnings: string[];
 }
 
 /**
- * What a workspace is told with. `chosen`: its own choice; null: that of its runtime, which `template` then is.
- * `inline_template`: the text, if it was given as one.
+ * The template in use for a workspace. `chosen`: its own choice; null: `template` is that of its runtime.
+ * `inline_template`: the text, if it was given as text.
  */
 export interface WorkspaceTemplate {
   workspace_id: string;
@@ -1161,7 +1156,7 @@ export interface WorkspaceTemplate {
   warnings: string[];
 }
 
-/** What an agent would be told. `text` is byte for byte what the server renders; `tokens` an estimate. */
+/** A preview of the instructions for an agent. `text` is byte for byte what is delivered; `tokens` an estimate. */
 export interface TemplatePreview {
   template: string;
   form: string;
@@ -1175,7 +1170,7 @@ export interface TemplatePreview {
   warnings: string[];
 }
 
-/** What an agent would be told with one of its last messages; without `text` it would be told nothing. */
+/** A preview of the instructions for one of the agent's last messages. `text` is null if there would be none. */
 export interface RenderedMessage {
   activity_id: string;
   kind: string;
@@ -1185,7 +1180,7 @@ export interface RenderedMessage {
   tokens: number;
 }
 
-/** What an agent would be told with its last messages, newest first. */
+/** Previews of the instructions for an agent's last messages, newest first. */
 export interface RenderedMessageList {
   template: string;
   form: string;
@@ -1194,8 +1189,8 @@ export interface RenderedMessageList {
 }
 
 /**
- * Exactly one of them: a template by its id, or a text beside the template of the workspace's runtime (or the
- * parts of a template).
+ * Exactly one of the two members. `template_id`: a template; `inline_template`: a text that is added to the
+ * template of the workspace's runtime, or the parts of a template.
  */
 export interface TemplateChoiceBody {
   template_id: string | null;
@@ -1203,7 +1198,7 @@ export interface TemplateChoiceBody {
 }
 
 /**
- * A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+ * An instruction template has a new version, another version is in force, or it was deleted (`version` 0).
  * `canary`: the version that gets `percent` of the messages.
  */
 export interface TemplateSavedPayload {
@@ -1214,7 +1209,7 @@ export interface TemplateSavedPayload {
   percent?: number;
 }
 
-/** A template could not be rendered: the message went out without instructions. */
+/** A template could not be rendered. The message was delivered without instructions. */
 export interface TemplateFailedPayload {
   template_id: string;
   version: number;
@@ -1222,7 +1217,10 @@ export interface TemplateFailedPayload {
   reason: string;
 }
 
-/** A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes. */
+/**
+ * A canary was answered less often than the version in force and was rolled back. Rates are from 0 to 1, of the
+ * given number of outcomes.
+ */
 export interface TemplateRolledBackPayload {
   template_id: string;
   version: number;
@@ -1234,10 +1232,9 @@ export interface TemplateRolledBackPayload {
 }
 
 /**
- * One version of a template: its `deliveries` (messages that wanted an answer, the newest that are still kept)
- * by what became of them, each counted once: what was overdue is nothing else, what was answered elsewhere first
- * was not answered. `rate`: answered and declined, of all whose outcome is known. `tokens`: of the instructions,
- * in all, estimated.
+ * Metrics of one template version. `deliveries`: the newest retained messages that required an answer. Each is
+ * counted once by its outcome: overdue takes precedence over the others, and answered_outside over answered.
+ * `rate`: answered and declined as a share of all known outcomes. `tokens`: estimated total of the instructions.
  */
 export interface TemplateVersionMetrics {
   version: number;
@@ -1251,7 +1248,7 @@ export interface TemplateVersionMetrics {
   tokens: number;
 }
 
-/** One of two versions that share the messages: how many of its outcomes were good, and which part of them. */
+/** One of the two versions in a trial: its number of good and missed outcomes, and the share of good ones. */
 export interface TrialArm {
   version: number;
   good: number;
@@ -1260,8 +1257,9 @@ export interface TrialArm {
 }
 
 /**
- * A canary beside the version in force, since it began. `chance`: how likely a version that is as good would
- * look as bad; `needs`: it is rolled back at this chance, or below; null: not at this moment, whatever happened.
+ * Comparison of a canary with the version in force, since it began. `chance`: probability that an equally good
+ * version would look this bad; `needs`: the canary is rolled back at this chance or below; null: not now,
+ * whatever the outcomes.
  */
 export interface CanaryTrial {
   since: string;
@@ -1272,7 +1270,7 @@ export interface CanaryTrial {
   needs: number | null;
 }
 
-/** All versions of a template that were ever told with, newest first, and the trial that is under way. */
+/** Metrics of all versions of a template that were ever used, newest first, and the running trial. */
 export interface TemplateMetrics {
   template_id: string;
   version: number;
@@ -1280,7 +1278,7 @@ export interface TemplateMetrics {
   trial: CanaryTrial | null;
 }
 
-/** Which version of a template is in force since when, and which other one gets `percent` of the messages. */
+/** The version of a template in force, and the `canary` version that gets `percent` of the messages. */
 export interface TemplateRollout {
   template_id: string;
   version: number;
@@ -1289,18 +1287,15 @@ export interface TemplateRollout {
   since: string;
 }
 
-/**
- * Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file,
- * which event of whom.
- */
+/** Why a prompt was built. `kind`: start, file, event, reconnect, gap, command. `detail`: the file or event. */
 export interface BuildTrigger {
   kind: string;
   detail: string;
 }
 
 /**
- * One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`.
- * `tokens` is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing.
+ * A section of a prompt. `source`: its origin, as `file:…`, `workspace:…`, `skill:…`, `molecule`. `tokens` is an
+ * estimate. `shortened`: what was omitted to meet the budget; null: nothing.
  */
 export interface PromptSection {
   part: number;
@@ -1315,8 +1310,8 @@ export interface PromptSection {
 }
 
 /**
- * A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens
- * it may have; `session_hash`: names the session that has it, where it was given to one.
+ * A complete prompt, its sections in order. `hash` identifies the content; `budget`: maximum tokens;
+ * `session_hash`: identifies the session that received it.
  */
 export interface PromptBuild {
   sections: PromptSection[];
@@ -1328,10 +1323,7 @@ export interface PromptBuild {
   session_hash: string | null;
 }
 
-/**
- * A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of
- * the workspace.
- */
+/** A prompt as the server stores it. `built_at` (RFC 3339): time of the report; `revision` counts the builds. */
 export interface PromptBuildView {
   sections: PromptSection[];
   trigger: BuildTrigger;
@@ -1344,13 +1336,13 @@ export interface PromptBuildView {
   revision: number;
 }
 
-/** A line of a difference: in both (a blank), only in the newer (+), only in the older (-). */
+/** A line of a diff: in both versions (space), only in the newer (+), only in the older (-). */
 export interface DiffLine {
   kind: " " | "+" | "-";
   text: string;
 }
 
-/** What differs in one section. */
+/** The changes of one section. */
 export interface DiffSection {
   part: number;
   title: string;
@@ -1358,7 +1350,7 @@ export interface DiffSection {
   lines: DiffLine[];
 }
 
-/** The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first. */
+/** The newest prompt of a workspace's agent, the previous one (null for the first), and their diff. */
 export interface PromptView {
   build: PromptBuildView;
   previous: PromptBuildView | null;
@@ -1371,7 +1363,7 @@ export interface SharedFile {
   content: string;
 }
 
-/** The same as it is kept. Times are RFC 3339. */
+/** A shared file as the server stores it. Times are RFC 3339. */
 export interface SharedFileView {
   path: string;
   content: string;
@@ -1379,7 +1371,7 @@ export interface SharedFileView {
   updated_at: string;
 }
 
-/** All that a workspace shares with its direct children. `revision` is 0 if it never has. */
+/** All files that a workspace shares with its direct children. `revision` is 0 if it never shared any. */
 export interface SharedContext {
   workspace_id: string;
   revision: number;
@@ -1387,8 +1379,8 @@ export interface SharedContext {
 }
 
 /**
- * A workspace shares other files with its direct children now: so many. What they say, tells GET
- * /workspaces/{id}/shared-context.
+ * The files that a workspace shares with its direct children changed. `files`: their number. GET
+ * /workspaces/{id}/shared-context returns the content.
  */
 export interface SharedContextUpdatedPayload {
   revision: number;
@@ -1396,8 +1388,8 @@ export interface SharedContextUpdatedPayload {
 }
 
 /**
- * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
- * /workspaces/{id}/prompt. `tokens` is an estimate.
+ * The agent of a workspace rebuilt its system prompt. `tokens` is an estimate. GET /workspaces/{id}/prompt
+ * returns the content.
  */
 export interface PromptBuiltPayload {
   revision: number;
@@ -1406,14 +1398,14 @@ export interface PromptBuiltPayload {
   trigger: BuildTrigger;
 }
 
-/** Where base instructions come from. `source`: in words; `from_thread`: whose they were. */
+/** Origin of base instructions. `source`: as text; `from_thread`: the thread they were taken from. */
 export interface Provenance {
   type: "inherited" | "override" | "prompt" | "review" | "role" | "stored";
   source: string;
   from_thread?: string;
 }
 
-/** Base instructions without their text. `thread_id`: the thread that keeps it; a fork's are its source's. */
+/** Reference to base instructions. `thread_id`: the thread that stores the text; for a fork, its source. */
 export interface BaseInstructionsRef {
   thread_id: string;
   version: number;
@@ -1424,28 +1416,28 @@ export interface BaseInstructionsRef {
   tokens: number;
 }
 
-/** What a fork sees of another thread: its log from behind `since` up to `position`. */
+/** The part of another thread's log that a fork sees: after `since`, up to `position`. */
 export interface LogPosition {
   thread_id: string;
   position: number;
   since?: number;
 }
 
-/** Who wrote something, as the credential proves it. `kind`: person, workspace, thread or server. */
+/** The author of an entry, as proven by the credential. `kind`: person, workspace, thread or server. */
 export interface Author {
   kind: string;
   id: string;
   name: string;
 }
 
-/** Text for a turn. `peer`: the agent whose words an engine passes on, which are then not the user's. */
+/** Text for a turn. `peer`: the agent whose message an engine passes on; then it is not input of the user. */
 export interface TextInput {
   type: "text";
   text: string;
   peer?: string;
 }
 
-/** The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace. */
+/** The thread was created. `base`: only for forks; `root_workspace_id`: if its tree begins in another workspace. */
 export interface ThreadCreatedEntry {
   type: "created";
   thread_id: string;
@@ -1472,7 +1464,10 @@ export interface ThreadCreatedEntry {
   root_workspace_id: string | null;
 }
 
-/** Base instructions of a version are in force. `text` is kept once, apart, and shown here. */
+/**
+ * A version of the base instructions is in force. `text` is stored once, apart from the log, and filled in on
+ * read.
+ */
 export interface BaseInstructionsEntry {
   type: "base";
   version: number;
@@ -1484,7 +1479,7 @@ export interface BaseInstructionsEntry {
   text: string;
 }
 
-/** A layer of instructions has a new version. */
+/** A new version of an instruction layer. */
 export interface InstructionLayerEntry {
   type: "layer";
   layer: "context" | "developer";
@@ -1493,7 +1488,7 @@ export interface InstructionLayerEntry {
   origin: string;
 }
 
-/** What the thread works with from now on. */
+/** The settings of the thread from now on. */
 export interface SettingsEntry {
   type: "settings";
   model: string | null;
@@ -1502,7 +1497,7 @@ export interface SettingsEntry {
   permissions: Record<string, unknown> | null;
 }
 
-/** A turn will be run, whatever dies meanwhile. `requester_thread_id`: who gets its end as mail. */
+/** A turn was accepted and will run even if processes die. `requester_thread_id`: receives its outcome as mail. */
 export interface TurnAcceptedEntry {
   type: "turn_accepted";
   turn_id: string;
@@ -1513,21 +1508,21 @@ export interface TurnAcceptedEntry {
   requester_thread_id: string | null;
 }
 
-/** An engine runs the turn. Once more with a higher generation: another engine, or another life of it, goes on. */
+/** An engine runs the turn. Repeated with a higher generation when another or a restarted engine continues it. */
 export interface TurnStartedEntry {
   type: "turn_started";
   turn_id: string;
   generation: number;
 }
 
-/** What the user says. */
+/** A message of the user. */
 export interface UserMessageEntry {
   type: "user_message";
   text: string;
   author: Author;
 }
 
-/** What another agent says: data, never the user's word. `author` and `recipient`: paths. */
+/** A message of another agent. It is data, never input of the user. `author` and `recipient`: paths. */
 export interface PeerMessageEntry {
   type: "peer_message";
   text: string;
@@ -1538,7 +1533,7 @@ export interface PeerMessageEntry {
   mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
 }
 
-/** How an agent stood when a call ended. `outcome`: of a wait. */
+/** State of an agent when a call ended. `outcome`: set by waits. */
 export interface AgentState {
   thread_id: string;
   path: string;
@@ -1550,10 +1545,10 @@ export interface AgentState {
 }
 
 /**
- * A call of a collaboration tool begins (`inProgress`) or ends: two entries with one `call_id`, also for a call
- * that is refused, fails or times out. Names and cases are those of the app-server's item. `unread`: of a wait
- * whose end nobody asked for at its deadline, the ends of agents that it tells, by number: not told before it is
- * read.
+ * A call of a collaboration tool begins (`inProgress`) or ends. There are two entries with one `call_id`, also
+ * for a call that is rejected, fails or times out. Names and cases are those of the app-server's item. `unread`:
+ * for a wait whose end was not polled at its deadline: the agents' ends that it includes, by number. They count
+ * as undelivered until the wait is read.
  */
 export interface CollabCallEntry {
   type: "collab";
@@ -1578,7 +1573,7 @@ export interface CollabCallEntry {
   unread: Record<string, number> | null;
 }
 
-/** A turn is over. */
+/** A turn ended. */
 export interface TurnEndedEntry {
   type: "turn_ended";
   turn_id: string;
@@ -1587,33 +1582,33 @@ export interface TurnEndedEntry {
   final: string | null;
 }
 
-/** The thread takes nothing more. `descendants`: what became of those below it. */
+/** The thread was closed to further input. `descendants`: the action taken on the threads below. */
 export interface ThreadClosedEntry {
   type: "closed";
   descendants: "close" | "detach" | "interrupt";
   by: Author;
 }
 
-/** Somebody takes the thread up again. */
+/** The thread was resumed. */
 export interface ThreadResumedEntry {
   type: "resumed";
   by: Author;
 }
 
-/** What the model says. */
+/** A message of the model. */
 export interface AgentMessageEntry {
   type: "agent_message";
   text: string;
 }
 
-/** What the model thinks. `data`: as its provider wants it back. */
+/** Reasoning of the model. `data`: in the form that its provider expects back. */
 export interface ReasoningEntry {
   type: "reasoning";
   text?: string;
   data?: unknown;
 }
 
-/** The model calls a tool. */
+/** A tool call of the model. */
 export interface ToolCallEntry {
   type: "tool_call";
   call_id: string;
@@ -1621,7 +1616,7 @@ export interface ToolCallEntry {
   arguments: unknown;
 }
 
-/** What came of the call. */
+/** The result of a tool call. */
 export interface ToolOutputEntry {
   type: "tool_output";
   call_id: string;
@@ -1629,14 +1624,14 @@ export interface ToolOutputEntry {
   is_error: boolean;
 }
 
-/** Something the model is told once: `peers changed: …`. */
+/** A note that is added once to the model's context: `peers changed: …`. */
 export interface ContextNoteEntry {
   type: "context_note";
   text: string;
   origin: string;
 }
 
-/** The model sees the summary in place of all up to an ordinal. */
+/** A summary that replaces all entries up to an ordinal in the model's context. */
 export interface CompactionEntry {
   type: "compaction";
   summary: string;
@@ -1644,7 +1639,7 @@ export interface CompactionEntry {
   kind: "automatic" | "manual";
 }
 
-/** Tokens that a request has cost. The same `record_key` counts once. */
+/** Token usage of a model request. Equal `record_key`s count once. */
 export interface UsageEntry {
   type: "usage";
   record_key: string;
@@ -1652,13 +1647,13 @@ export interface UsageEntry {
   output: number;
 }
 
-/** What the thread waits for now; none of it if the list is empty. */
+/** What the thread is waiting for. Empty flags: nothing. */
 export interface StatusEntry {
   type: "status";
   flags: Array<"waiting_on_approval" | "waiting_on_user_input">;
 }
 
-/** A line of a log as clients read it. `at` is RFC 3339. */
+/** An entry of a log as clients read it. `at` is RFC 3339. */
 export interface EntryItem {
   ordinal: number;
   item_id: string;
@@ -1668,13 +1663,13 @@ export interface EntryItem {
   entry: unknown;
 }
 
-/** How a thread stands. `message`: its last answer if `completed`, the reason if `errored`. */
+/** Status of a thread. `message`: its last answer if `completed`, the reason if `errored`. */
 export interface ThreadStatus {
   type: "completed" | "errored" | "interrupted" | "not_found" | "pending_init" | "running" | "shutdown";
   message: string | null;
 }
 
-/** A thread stands otherwise. */
+/** The status of a thread changed. */
 export interface ThreadStatusChangedPayload {
   thread_id: string;
   root_id: string;
@@ -1683,7 +1678,7 @@ export interface ThreadStatusChangedPayload {
   revision: number;
 }
 
-/** A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it. */
+/** A new entry of a thread's log. `entry` is null if it is large: GET /threads/{id}/items returns it. */
 export interface ThreadItemPayload {
   thread_id: string;
   root_id: string;
@@ -1701,7 +1696,7 @@ export interface TurnStartedPayload {
   generation: number;
 }
 
-/** A turn is over: completed, failed or interrupted. */
+/** A turn ended: completed, failed or interrupted. */
 export interface TurnCompletedPayload {
   thread_id: string;
   root_id: string;
@@ -1711,14 +1706,14 @@ export interface TurnCompletedPayload {
   final: string | null;
 }
 
-/** A thread takes nothing more. */
+/** A thread was closed to further input. */
 export interface ThreadClosedPayload {
   thread_id: string;
   root_id: string;
   descendants: "close" | "detach" | "interrupt";
 }
 
-/** A receipt. `state`: accepted, delivered (in a request), answered or failed. */
+/** The state of a mail between threads changed. `state`: accepted, delivered (in a request), answered or failed. */
 export interface ThreadMailPayload {
   mail_id: string;
   mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
@@ -1728,7 +1723,7 @@ export interface ThreadMailPayload {
   state: "accepted" | "answered" | "delivered" | "failed";
 }
 
-/** The base instructions in force, without their text; `tokens` is an estimate. */
+/** The base instructions in force, without their text. `tokens` is an estimate. */
 export interface BaseInstructionsItem {
   version: number;
   sha256: string;
@@ -1739,8 +1734,8 @@ export interface BaseInstructionsItem {
 }
 
 /**
- * A thread. Times are RFC 3339. `path`: root, root/task_a, root/task_a/sub. `turn_id`: of the turn that runs,
- * `queued`: of those that wait. `owner`: the engine that holds it. `tree_tokens_used` is null in events.
+ * A thread. Times are RFC 3339. `path`: root, root/task_a, root/task_a/sub. `turn_id`: the running turn;
+ * `queued`: the waiting ones. `owner`: the engine that holds the claim. `tree_tokens_used` is null in events.
  */
 export interface ThreadItem {
   thread_id: string;
@@ -1780,7 +1775,7 @@ export interface ThreadItem {
   revision: number;
 }
 
-/** A layer of instructions that is in force. */
+/** An instruction layer in force. */
 export interface InstructionLayerItem {
   layer: string;
   version: number;
@@ -1830,21 +1825,21 @@ export interface ThreadView {
   layers: InstructionLayerItem[];
 }
 
-/** Threads, newest first. `reached_end`: there is none behind them. */
+/** A page of threads, newest first. `reached_end`: there are no more. */
 export interface ThreadPage {
   threads: ThreadItem[];
   reached_end: boolean;
 }
 
-/** Lines of a log, oldest first. `reached_end`: there was none behind them. */
+/** A page of log entries, oldest first. `reached_end`: there were no more. */
 export interface EntryPage {
   items: EntryItem[];
   reached_end: boolean;
 }
 
 /**
- * One thing that the model will see. `item_id` is the same in every request. `origin`: where it comes from;
- * `tokens` is an estimate. `call_id`: of a call of a tool (`tool`, `arguments`), or of its output.
+ * An item of the model's context. `item_id` is stable over requests. `origin`: where it comes from; `tokens` is
+ * an estimate. `call_id`: of a tool call (`tool`, `arguments`) or of its output.
  */
 export interface ModelContextItem {
   item_id: string;
@@ -1864,7 +1859,7 @@ export interface ModelContextItem {
   data?: unknown;
 }
 
-/** All that the model will see, in order, and about how many tokens it is. `stop`: why the turn is not to run. */
+/** The model's context in order, with its estimated tokens. `stop`: why the turn must not run. */
 export interface ModelContext {
   items: ModelContextItem[];
   tokens: number;
@@ -1872,7 +1867,7 @@ export interface ModelContext {
   stop: string | null;
 }
 
-/** A letter between agents with its receipt; its text stands in the receiver's log once it is delivered. */
+/** A mail between threads. Its text is in the receiver's log once it is delivered. */
 export interface MailItem {
   mail_id: string;
   mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
@@ -1882,15 +1877,15 @@ export interface MailItem {
   sent_at: string;
 }
 
-/** The last begins and ends of calls in all logs of a tree, and the last letters to its threads, oldest first. */
+/** The last call entries in all logs of a tree, and the last mails to its threads, oldest first. */
 export interface CollabPage {
   calls: EntryItem[];
   mail: MailItem[];
 }
 
 /**
- * A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
- * first turn; `key`: the same again gets the same thread.
+ * A new thread of a workspace. `base_instructions`: replaces the prompt that the agent reported; `input`: starts
+ * the first turn; `key`: idempotency key.
  */
 export interface StartThreadBody {
   base_instructions: string | null;
@@ -1907,8 +1902,8 @@ export interface StartThreadBody {
 }
 
 /**
- * Input for a thread. `mode`: steer joins the turn that runs (`expected_turn_id`: only that one), queue makes a
- * turn of its own, auto does whatever fits.
+ * Input for a thread. `mode`: steer adds to the running turn (`expected_turn_id`: only to that one), queue adds
+ * a turn, auto chooses.
  */
 export interface StartTurnBody {
   input: string | TextInput[];
@@ -1917,13 +1912,13 @@ export interface StartTurnBody {
   key: string | null;
 }
 
-/** A turn will be run. `joined`: it was running, and the input went into it. */
+/** The turn that takes the input. `joined`: it was already running. */
 export interface TurnResponse {
   turn_id: string;
   joined: boolean;
 }
 
-/** What is to be otherwise from now on. Each is kept as a new version, or refused; never accepted and ignored. */
+/** Settings to change from now on. Each is stored as a new version or rejected, never accepted and ignored. */
 export interface ThreadOverrides {
   base_instructions: string | null;
   developer: string | null;
@@ -1934,7 +1929,7 @@ export interface ThreadOverrides {
   permissions: Record<string, unknown> | null;
 }
 
-/** A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it. */
+/** A fork of a thread. `position`: the last ordinal that the fork sees; null: the whole log. */
 export interface ForkThreadBody {
   base_instructions: string | null;
   developer: string | null;
@@ -1948,29 +1943,29 @@ export interface ForkThreadBody {
   key: string | null;
 }
 
-/** Stop what runs. `descendants`: what becomes of those below. */
+/** Interruption of the running turn. `descendants`: the action for the threads below. */
 export interface InterruptThreadBody {
   descendants: "detach" | "interrupt";
 }
 
-/** Take nothing more. `descendants`: what becomes of those below. */
+/** Closing of a thread. `descendants`: the action for the threads below. */
 export interface CloseThreadBody {
   descendants: "close" | "detach" | "interrupt";
 }
 
-/** An engine wants to run a thread. `owner`: what it calls itself. */
+/** Claim of a thread by an engine. `owner`: the name of the engine. */
 export interface ClaimThreadBody {
   owner: string;
 }
 
-/** A turn that has not ended. `status`: accepted, or running: another life has begun it. */
+/** A turn that has not ended. `status`: accepted, or running: started under an earlier claim. */
 export interface OpenTurn {
   turn_id: string;
   trigger: "compact" | "mail" | "message" | "review" | "user" | "wake";
   status: "accepted" | "running";
 }
 
-/** The thread is the engine's, as long as it shows this generation before `until`; each of its calls renews that. */
+/** A claim of a thread, valid for this generation until `until`. Each call of the engine renews it. */
 export interface ThreadClaim {
   thread_id: string;
   generation: number;
@@ -1978,20 +1973,20 @@ export interface ThreadClaim {
   open_turn: OpenTurn | null;
 }
 
-/** An engine lets a thread go. */
+/** Release of a claim. */
 export interface ReleaseThreadBody {
   generation: number;
 }
 
-/** An engine begins a turn. */
+/** Start of a turn. */
 export interface BeginTurnBody {
   generation: number;
 }
 
 /**
- * What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where
- * its model was shown the log (left out: all that is there now and in `news`); a wait ends at once if the user
- * has said something behind that. `key`: the same again is added once.
+ * Entries to append to the log. Without entries, the call renews the claim and reads `news`. `seen`: last
+ * ordinal that the model was shown (omitted: everything up to now, including `news`); a wait ends at once if the
+ * user wrote something after it. `key`: idempotency key.
  */
 export interface AppendEntriesBody {
   generation: number;
@@ -2002,9 +1997,9 @@ export interface AppendEntriesBody {
 }
 
 /**
- * `news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget:
- * nothing more is taken for this turn, but for costs and outputs of tools that were called where it is the
- * budget.
+ * The result of appending entries. `news`: entries by others that the engine has not received. `stop`:
+ * interrupted, closed or budget: no more entries of this turn are accepted, except, for budget, usage and
+ * outputs of tools that were already called.
  */
 export interface AppendEntriesResponse {
   last_ordinal: number;
@@ -2012,7 +2007,7 @@ export interface AppendEntriesResponse {
   stop: string | null;
 }
 
-/** A turn is over. `seen`: the last ordinal that the model was shown; input behind it gets a turn of its own. */
+/** The end of a turn. `seen`: last ordinal that the model was shown; later input gets its own turn. */
 export interface EndTurnBody {
   generation: number;
   status: "completed" | "failed" | "interrupted";
@@ -2021,7 +2016,7 @@ export interface EndTurnBody {
   seen: number | null;
 }
 
-/** A thread with something to do: a turn that was accepted, or one whose engine was not heard of any more. */
+/** A thread with work: an accepted turn, or a running one whose engine stopped renewing its claim. */
 export interface WorkItem {
   thread_id: string;
   path: string;
@@ -2029,14 +2024,14 @@ export interface WorkItem {
   status: "accepted" | "running";
 }
 
-/** What engines of a workspace may claim, oldest first. */
+/** Threads that engines of a workspace may claim, oldest first. */
 export interface WorkList {
   threads: WorkItem[];
 }
 
 /**
- * A call of a collaboration tool. `call_id`: the same again gets the same end and does nothing; `generation`:
- * only as long as the thread is the engine's. The tool says which of the other members count.
+ * A call of a collaboration tool. `call_id`: idempotency key; a repetition gets the same result. `generation`:
+ * rejects the call if the engine's claim is lost. Which other members apply depends on the tool.
  */
 export interface AgentCallBody {
   call_id: string;
@@ -2061,9 +2056,9 @@ export interface AgentCallBody {
 }
 
 /**
- * How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
- * `after`: what a later wait may name, to hear no end twice. `undriven`: the paths of those that have something
- * to do and whose workspace (`quiet`) no engine has asked for work lately: they do not move before one does.
+ * State of a call. While a wait has the status inProgress, call again with the same `call_id`. `after`: pass it
+ * to a later wait, so that no end is reported twice. `undriven`: paths of agents with work whose workspace
+ * (`quiet`) has had no engine lately; they make no progress until one runs.
  */
 export interface AgentCallResponse {
   call: CollabCallEntry;
@@ -2072,14 +2067,14 @@ export interface AgentCallResponse {
   quiet: string[];
 }
 
-/** The agents of a tree whose paths begin so. `undriven`, `quiet`: as in an answer to a call. */
+/** The agents of a tree under a path prefix. `undriven`, `quiet`: as in AgentCallResponse. */
 export interface AgentList {
   agents: AgentState[];
   undriven: string[];
   quiet: string[];
 }
 
-/** All threads of a tree, oldest first, with what they use of its limits. */
+/** All threads of a tree, oldest first, with its usage of the tree limits. */
 export interface ThreadTreeView {
   threads: ThreadItem[];
   live: number;

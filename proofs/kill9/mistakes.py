@@ -31,7 +31,7 @@ OF_FILES = (
         marker="file-before-row",
         change=Swap(
             "await $keep()",
-            "asyncio.get_running_loop().call_later(0.1, lambda keep=$keep: asyncio.ensure_future(keep()))",
+            "asyncio.get_running_loop().call_later(0.1, lambda run=$keep: asyncio.ensure_future(run()))",
         ),
         breaks=MISSING,
     ),

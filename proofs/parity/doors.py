@@ -198,7 +198,7 @@ async def _to_workspace(who: Seat, given: dict[str, Any], key: str) -> dict[str,
 
 
 # What a tool, and what a shell, says before the words of the server.
-_STATUS, _BEFORE = re.compile(r"^\d{3}: "), re.compile(r"^molecule: (that did not work: )?(\d{3}: )?")
+_STATUS, _BEFORE = re.compile(r"^\d{3}: "), re.compile(r"^molecule: (the command failed: )?(\d{3}: )?")
 
 
 class ByTools:

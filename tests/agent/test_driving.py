@@ -168,7 +168,7 @@ async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_lo
     first = ["user_message", "agent_message", "tool_call", "usage"]
     assert bench.threads.types() == [*first, "tool_output", "agent_message", "usage"]
     assert '"usage"' in output(bench)  # what was last in the log while it ran
-    whole = to_chat_messages((await bench.threads.sight("th1")).items)
+    whole = to_chat_messages((await bench.threads.get_model_context("th1")).items)
     for request in bench.model.seen:
         chat = to_chat_messages(request.items)
         assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
@@ -316,7 +316,7 @@ async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_wo
     bench.model.plan[:] = ["Ships."]
     bench.threads.say("", "t2", "compact")
     assert await bench.drive() == EndStep("completed")
-    shown = [each.text for each in (await bench.threads.sight("th1")).items]
+    shown = [each.text for each in (await bench.threads.get_model_context("th1")).items]
     assert shown == [BASE, texts.ENGINE_INSTRUCTIONS, texts.format_summary("Ships.", [])]
     bench.model.plan[:] = [[PEERS], [PEERS], "never"]
     bench.threads.say("Again", "t3")

@@ -144,9 +144,9 @@ def test_no_text_of_others_changes_the_structure_of_a_prompt() -> None:
 
 
 @requirement("SP2")
-@pytest.mark.parametrize("broken", ["_plain", "framed"])
+@pytest.mark.parametrize("broken", ["_sanitize_peer", "code_fence"])
 def test_a_prompt_without_cleaning_or_without_fences_is_found_out(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = peers if broken == "_plain" else texts
+    place = peers if broken == "_sanitize_peer" else texts
     monkeypatch.setattr(place, broken, lambda told: told)
     with pytest.raises((AssertionError, UnicodeEncodeError)):
         check_structure(2000)

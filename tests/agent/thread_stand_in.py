@@ -103,7 +103,7 @@ class StandIn:
             await asyncio.get_running_loop().create_future()
         self._check(generation)
 
-    async def begin(self, thread_id: str, turn_id: str, generation: int) -> str | None:
+    async def begin_turn(self, thread_id: str, turn_id: str, generation: int) -> str | None:
         self._check(generation)
         if self.spent:  # the server ends the turn by itself
             self.turn = None
@@ -117,10 +117,10 @@ class StandIn:
             thread_id=thread_id, base_instructions=self.base, tools=self.tools, permissions=self.permissions
         )
 
-    async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[RawLogEntry]:
+    async def list_entries(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[RawLogEntry]:
         return self.lines[after : after + limit]
 
-    async def append(
+    async def append_entries(
         self,
         thread_id: str,
         turn_id: str,
@@ -144,13 +144,13 @@ class StandIn:
             raise NoAnswerError("lost")
         return AppendResult(len(self.lines), stop)
 
-    async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
+    async def end_turn(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
         self._check(generation)
         if self.turn is not None and self.turn.turn_id == turn_id:
             self.ended.append(how)
             self.turn = None
 
-    async def sight(self, thread_id: str) -> ModelContext:
+    async def get_model_context(self, thread_id: str) -> ModelContext:
         shown = [each for each in self.lines if each.type in _ROLES]
         last = next((each for each in reversed(shown) if each.type == "compaction"), None)
         if last is not None:

@@ -213,8 +213,8 @@ async def test_an_agent_that_is_pushed_to_is_sent_the_note(office: Office) -> No
 
 @requirement("M26")
 async def test_without_its_row_in_the_table_of_followers_nobody_is_told(office: Office) -> None:
-    table = office.server.server.store.subscribers._rows  # type: ignore[attr-defined]
-    (fact,) = [each for each in table if each.__name__ == "SeatsGone"]
+    table = office.server.server.store.subscribers._handlers  # type: ignore[attr-defined]
+    (fact,) = [each for each in table if each.__name__ == "WorkspacesRemoved"]
     del table[fact]["messages.seats_gone"]
     asker, ops = await office.server.seat("Asker"), await office.server.seat("Ops")
     await office.ask(ops, "please", by=asker)

@@ -102,9 +102,9 @@ async def test_a_requester_decides_nothing_of_its_own_by_any_tool(house: House, 
     own = {"approval_id": item["approval_id"], "decision": "approve"}
     assert (await refused(Sitting(worker)("decide_approval", **own))).code == "own_approval"
     async with hosted(house.server, worker.token, "stateless") as host:
-        assert "decides nothing that it has asked for itself" in await host.refused("decide_approval", **own)
+        assert "cannot decide its own approval request" in await host.refused("decide_approval", **own)
     said = await shell(house, worker, tmp_path, "approvals", "decide", item["approval_id"], "approve")
-    assert (said.exit_code, "decides nothing that it has asked for itself" in said.stderr) == (1, True)
+    assert (said.exit_code, "cannot decide its own approval request" in said.stderr) == (1, True)
     # Of two workspaces in one process the one decides that is asked.
     other = await house.seat("Other")
     both = await Sitting(other, lead)("decide_approval", **own)
@@ -132,18 +132,18 @@ async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_on
         assert (item["source"], item["tool"]) == ("rule", "send_message_to_user")
         assert "is pending" in await refusal(**again)
         await house.person_decides(item, "approve")
-        assert "is not what" in await refusal(**{**again, "message": "something else"})
+        assert "has changed since" in await refusal(**{**again, "message": "something else"})
         sent = host.call("send_message_to_user", **again)
         assert (await (sent if way == "host" else Sitting(worker)("send_message_to_user", **again)))["status"]
         if way != "host":
             sent.close()
-        assert "was used before" in await refusal(**again)
+        assert "was already used" in await refusal(**again)
 
         # A tool that is a walk of its own says it too.
         await house.person.send(worker.id, "and?")
         row = next(each for each in await house.mail(worker) if each["kind"] == "canvas_user")
         answer = {"handle": row["instructions"]["reply_handle"], "text": "yes"}
-        assert "tool:reply needs an approval" in await host.refused("reply", **answer)
+        assert "tool:reply requires an approval" in await host.refused("reply", **answer)
         (item,) = (await worker.api.get(f"/workspaces/{worker.id}/approvals", state="open"))["approvals"]
         await house.person_decides(item, "approve")
         assert (await host.call("reply", **answer, approval_id=item["approval_id"]))["state"] == "answered"

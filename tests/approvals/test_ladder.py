@@ -155,7 +155,7 @@ def taken_together(house: House, monkeypatch: pytest.MonkeyPatch, count: int) ->
     async def all_first() -> None:
         while not gathered.is_set():
             await checkpoint()
-            if queue.waiting >= count:
+            if queue.queued_commands >= count:
                 gathered.set()
 
     def on_record() -> list[Any]:

@@ -174,15 +174,15 @@ async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(house: House)
     assert len(told) >= 7
 
 
-MOVED = ("SeatsMoved", "approvals.seats_moved")
+MOVED = ("WorkspacesMoved", "approvals.seats_moved")
 
 
 @requirement("A3")
-@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone"), MOVED])
+@pytest.mark.parametrize("row", [("ApprovalExplained", "approvals.explained"), ("WorkspacesRemoved", "approvals.seats_gone"), MOVED])
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
     if not is_there:
-        rows = house.server.server.store.subscribers._rows  # type: ignore[attr-defined]
+        rows = house.server.server.store.subscribers._handlers  # type: ignore[attr-defined]
         (fact,) = [each for each in rows if each.__name__ == row[0]]
         del rows[fact][row[1]]
     root, lead, ops = await house.line("Root", "Lead", "Ops")

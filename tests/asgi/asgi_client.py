@@ -36,6 +36,11 @@ class Conversation:
         assert message["type"] == message_type, message
         return message
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the application has sent nothing that was not read."""
+        return self._outgoing.empty()
+
     async def end(self) -> None:
         """Wait until the application has ended the scope."""
         await bounded(self.task)

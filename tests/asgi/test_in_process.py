@@ -30,7 +30,7 @@ async def test_an_agent_and_a_person_make_the_whole_journey(
 ) -> None:
     application = asgi_application(new_server(engine, place))
     async with lifespan(application), client(application) as api:
-        await walk(api)
+        assert (await walk(api))["name"] == "Ops"
 
 
 async def test_a_subscriber_gets_events_as_server_sent_events(sqlite_server: Server) -> None:
@@ -98,6 +98,7 @@ async def test_a_client_that_disconnects_ends_its_long_poll(sqlite_server: Serve
         conversation.tell("http.disconnect")
         await conversation.end()
         await until_waiting(sqlite_server, 0)
+        assert conversation.is_silent, "there is nobody to answer"
         await exchange_message(api, seat)
 
 

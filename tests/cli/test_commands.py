@@ -555,7 +555,7 @@ async def test_prune_says_what_would_go_and_asks_a_running_server_to_begin(run: 
     async with serving(state, port, MOLECULE_LIMIT_RETENTION_DAYS="0"):
         for_ever = await run("prune")
 
-    check_refused_in_one_line(nobody, "did not prune", "--port")
+    check_refused_in_one_line(nobody, "cannot prune", "--port")
     assert (asked.code, begun.code, for_ever.code) == (0, 0, 0)
     assert "older than" in asked.out
     assert "nothing" in asked.out

@@ -43,7 +43,7 @@ def check_one_line(said: tuple[int, str, str], *words: str) -> None:
     """A refusal as a person should see it."""
     code, out, err = said
     assert (code, out) == (2, ""), said
-    assert err.startswith("molecule: that did not work: ")
+    assert err.startswith("molecule: the command failed: ")
     assert len(err.splitlines()) == 1
     assert [word for word in words if word not in err] == [], err
 

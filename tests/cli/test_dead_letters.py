@@ -73,7 +73,7 @@ async def test_without_a_server_or_a_token_one_line_says_what_to_do(state: Path)
     port = free_port()
     code, out, said = await letters(state, port, "list")
     assert (code, out) == (2, "")
-    assert said.startswith("molecule: that did not work: no server answers on ")
+    assert said.startswith("molecule: the command failed: no server answers on ")
     assert len(said.splitlines()) == 1
     env = {name: value for name, value in environment(state, port).items() if name != "MOLECULE_ADMIN_TOKEN"}
     async with started(MOLECULE, "dead-letters", "list", env=env) as process:

@@ -28,7 +28,8 @@ async def test_an_owner_gives_a_version_a_share_and_reads_how_it_does(tmp_path: 
         code, out, said = await instructions(state, port, "canary", CLAUDE_CODE_TEMPLATE, NEWER, "50")
         assert (code, out, said) == (
             0,
-            f"{CLAUDE_CODE_TEMPLATE}: version {BUILT_IN_VERSION} is in force; version {NEWER} tells 50 % of the messages",
+            f"{CLAUDE_CODE_TEMPLATE}: version {BUILT_IN_VERSION} is in force; "
+            f"version {NEWER} tells 50 % of the messages",
             "",
         )
 

@@ -83,7 +83,7 @@ async def test_a_link_is_for_the_organisation_and_the_person_that_are_named(stat
 async def test_no_server_or_another_ones_token_is_said_in_one_line(state: Path, port: int) -> None:
     check_one_line(await link(state, port), "no server answers", str(port), "--port")
     async with serving(state, port):
-        check_one_line(await link(state, port, MOLECULE_ADMIN_TOKEN="x" * 40), "no login link")
+        check_one_line(await link(state, port, MOLECULE_ADMIN_TOKEN="x" * 40), "cannot create a login link")
         code, out, err = await link(state, port)
         assert (code, err) == (0, "")
         assert ADMIN_TOKEN not in out
@@ -93,7 +93,7 @@ async def test_no_server_or_another_ones_token_is_said_in_one_line(state: Path, 
 @pytest.mark.parametrize("body", [b"<html>another program</html>", b'{"status": "ok"}', b'["x"]', b"[]", b"null", b""])
 async def test_another_program_on_the_port_is_said_in_one_line(state: Path, port: int, body: bytes) -> None:
     async with another_program(port, body):
-        check_one_line(await link(state, port), "no login link")
+        check_one_line(await link(state, port), "cannot create a login link")
 
 
 @contextlib.asynccontextmanager

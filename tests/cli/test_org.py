@@ -122,7 +122,7 @@ async def test_removals_need_a_yes_where_nobody_can_be_asked(state: Path, port: 
         code, _, err = await org(state, port, "apply", file)
         assert (code, err) == (
             1,
-            "molecule: that did not work: 2 workspaces would be removed; repeat with --yes if that is meant\n",
+            "molecule: the command failed: 2 workspaces would be removed; repeat with --yes if that is meant\n",
         )
         acme = next(each for each in await admin.get("/orgs") if each["name"] == "Acme")
         assert len(await admin.get("/workspaces", org_id=acme["id"])) == 3
@@ -150,7 +150,7 @@ async def test_what_goes_wrong_is_one_line_and_no_difference(state: Path, port: 
     async def line(*args: str | Path, **env: str) -> str:
         code, out, err = await org(state, port, *args, **env)
         assert (code, out, len(err.splitlines())) == (1, "", 1), (out, err)
-        assert err.startswith("molecule: that did not work: ")
+        assert err.startswith("molecule: the command failed: ")
         return err
 
     assert "no server answers" in await line("plan", file)

@@ -98,22 +98,22 @@ async def a_removed_target_ends_it(office: Office) -> None:
 
 
 NEEDED: dict[Row, Callable[[Office], Awaitable[None]]] = {
-    ("Handed", "delegations.handed"): a_hand_over_is_seen,
-    ("Returned", "delegations.returned"): what_is_given_back_is_seen_to_wait,
-    ("Delayed", "delegations.delayed"): a_busy_agent_is_seen,
-    ("Unsure", "delegations.unsure"): no_answer_is_seen,
-    ("Accepted", "delegations.accepted"): an_agent_that_has_it_is_seen,
-    ("Answered", "delegations.answered"): an_answer_completes,
-    ("Progressed", "delegations.progressed"): a_word_on_the_way_is_seen,
-    ("GivenUp", "delegations.given_up"): an_error_of_the_agent_ends_it,
-    ("SeatsGone", "delegations.seats_gone"): a_removed_target_ends_it,
+    ("MessagesDelivered", "delegations.handed"): a_hand_over_is_seen,
+    ("MessagesReleased", "delegations.returned"): what_is_given_back_is_seen_to_wait,
+    ("PushDeferred", "delegations.delayed"): a_busy_agent_is_seen,
+    ("PushOutcomeUnknown", "delegations.unsure"): no_answer_is_seen,
+    ("PushAccepted", "delegations.accepted"): an_agent_that_has_it_is_seen,
+    ("MessageAnswered", "delegations.answered"): an_answer_completes,
+    ("ProgressReported", "delegations.progressed"): a_word_on_the_way_is_seen,
+    ("DeliveryFailed", "delegations.given_up"): an_error_of_the_agent_ends_it,
+    ("WorkspacesRemoved", "delegations.seats_gone"): a_removed_target_ends_it,
 }
 """For each row of docs/order.md, what it is for."""
 
 
 def remove_row(office: Office, row: Row) -> None:
     """The server's table without one row."""
-    rows = office.server.server.store.subscribers._rows  # type: ignore[attr-defined]
+    rows = office.server.server.store.subscribers._handlers  # type: ignore[attr-defined]
     (fact,) = [each for each in rows if each.__name__ == row[0]]
     del rows[fact][row[1]]
 

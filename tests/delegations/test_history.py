@@ -6,6 +6,7 @@ from typing import Any
 from molecule_core.common.clock import SECOND
 from molecule_core.delegations.model import DelegationStatus, ProgressReport
 from tests.answers.office import Office, handle, reply
+from tests.architecture.tables import TABLES
 from tests.clocks import START, FakeClock
 from tests.delegations.test_ends import cancel
 from tests.delegations.work import asked, begin, over, prune, row_of
@@ -15,7 +16,6 @@ from tests.journeys.seats import remove
 from tests.journeys.test_retention import LIMITS as PACED
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
-from tests.shape.tables import TABLES
 from tests.store.bench import seen_from_outside
 
 HISTORY, WHAT = "delegation_history", "delegation history"

@@ -195,7 +195,7 @@ async def nobody_answers(office: Office) -> None:
 
 def answering() -> int:
     """How many requests are at work."""
-    return sum("object App._" in repr(task.get_coro()) for task in asyncio.all_tasks())
+    return sum("object Application._" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 @requirement("D7")

@@ -12,7 +12,14 @@ from molecule_core.common.errors import FetchFailed
 from molecule_core.common.limits import Limits
 from molecule_core.delegations.model import DelegationPhase, DelegationStatus, FailureReason
 from molecule_core.delegations.rules import ADVICE, a2a_state
-from molecule_core.messages.events import DeliveryFailed, MessageAnswered, MessagesDelivered, PushAccepted, PushDeferred
+from molecule_core.messages.events import (
+    DeliveryFailed,
+    MessageAnswered,
+    MessagesDelivered,
+    PushAccepted,
+    PushDeferred,
+    PushOutcomeUnknown,
+)
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office
 from tests.clocks import FakeClock
@@ -421,7 +428,7 @@ def named(fact: Any) -> str:
         return fact.code
     if isinstance(fact, MessageAnswered):
         return "declined" if fact.declined else "answered"
-    return type(fact).__name__.lower()
+    return {PushAccepted: "accepted", PushOutcomeUnknown: "unsure"}[type(fact)]
 
 
 @requirement("D5", "D7", "D8")

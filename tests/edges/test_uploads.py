@@ -304,7 +304,7 @@ async def test_a_full_disk_is_told_and_nothing_of_the_upload_stays(plain: Runnin
     with largest_file(8 * _MIB):
         reply = await upload(plain, seat.id, ADMIN_TOKEN, ("fits", b"x"), ("does not", b"x" * (9 * _MIB)))
     assert (reply.status, reply.json["code"]) == (507, "no_room")
-    assert "nothing of this upload was kept" in reply.error
+    assert "nothing of this upload was stored" in reply.error
     await nothing_stays(plain)
     assert await seat.api.claim(seat.id, wait=0) == []
     assert (await upload(plain, seat.id, ADMIN_TOKEN, ("fits", b"x"))).status == 200

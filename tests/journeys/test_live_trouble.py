@@ -105,7 +105,7 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
 
 def state_of(listener: LiveSubscriber) -> str:
     """The state of a WebSocket as the server sees it."""
-    return str(listener.transport._frames._protocol.state.name)  # type: ignore[attr-defined]
+    return str(listener.transport._protocol._protocol.state.name)  # type: ignore[attr-defined]
 
 
 def _peer_is(listener: LiveSubscriber, opened: HandMade) -> bool:
@@ -519,7 +519,7 @@ async def test_a_reader_that_does_not_read_does_not_hold_up_the_end(
         http.grace_seconds = None
         return http
 
-    monkeypatch.setattr("tests.running.HttpServer", endlessly_patient)
+    monkeypatch.setattr("tests.running.HttpListener", endlessly_patient)
     async with contextlib.AsyncExitStack() as stack:
         async with running(engine, place, tmp_path) as server:
             seat = await server.seat("Ops")

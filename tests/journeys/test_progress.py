@@ -135,7 +135,7 @@ async def test_of_many_reports_the_first_and_the_newest_are_told_and_nothing_is_
         assert fields(await page.progress()) == {"percent": 19}
         await nothing_more(page, server, work.clock)
     assert {percent["percent"] for percent in (await work.shown()).values()} == {19}
-    tasks = [task for task in asyncio.all_tasks() if "Pace" in repr(task.get_coro())]
+    tasks = [task for task in asyncio.all_tasks() if "ProgressThrottle" in repr(task.get_coro())]
     assert tasks == []
 
 

@@ -21,9 +21,9 @@ from molecule_core.approvals.model import (
     PartyKind,
 )
 from molecule_core.wire.schemas.approvals import ApprovalRule, AuthorityGrant
+from tests.architecture.repository import REPO
 from tests.requirements import requirement
 from tests.rules.effort import STEPS, USUAL_STEPS
-from tests.shape.planting import REPO
 
 TREES = 10_000 * STEPS // USUAL_STEPS
 PEOPLE = ("p1", "p2")

@@ -45,8 +45,8 @@ def test_stamps_sort_as_text_like_the_times_they_stand_for(offsets: list[int]) -
 def test_the_first_stamp_of_a_process_is_whole_whatever_its_second() -> None:
     """A seat whose agent was never heard has the time 0."""
     fresh = changed(clock_module)
-    assert fresh.rfc3339(0) == "1970-01-01T00:00:00.000000Z"
-    assert fresh.rfc3339(START) == fresh.rfc3339(START) == to_rfc3339(START)
+    assert fresh.to_rfc3339(0) == "1970-01-01T00:00:00.000000Z"
+    assert fresh.to_rfc3339(START) == fresh.to_rfc3339(START) == to_rfc3339(START)
 
 
 def test_an_example_of_a_stamp_reads_as_documented() -> None:

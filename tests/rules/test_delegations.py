@@ -26,9 +26,9 @@ from molecule_core.delegations.model import (
 )
 from molecule_core.org.model import NO_HEARTBEAT, POLL, PUSH, Heartbeat
 from molecule_core.org.model import WorkspaceStatus as Standing
+from tests.architecture.repository import REPO
 from tests.requirements import requirement
 from tests.rules.effort import examples
-from tests.shape.planting import REPO
 
 LIMITS = Limits()
 NOW = 1_000_000 * SECOND

@@ -156,7 +156,7 @@ def test_an_ack_is_for_the_hand_over_that_is_current(
 
 
 def test_a_refused_ack_names_both_attempts() -> None:
-    with pytest.raises(StaleAttempt, match="for attempt 2, but the message was handed out again as attempt 5"):
+    with pytest.raises(StaleAttempt, match="for attempt 2, but the message was delivered again as attempt 5"):
         check_attempt(_handed_out(5), 2)
 
 

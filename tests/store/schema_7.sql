@@ -500,7 +500,7 @@ CREATE INDEX delegation_history_by_age ON delegation_history (settled_at);
 -- changes. proposed, edited: the details, canonical JSON. holder_id: the workspace whose turn it is; none: a person's.
 -- asker: who waits for the requester to say more. messages numbers those that belong to it; message_id and message_seq: how
 -- the holder was asked, in its log; question_seq: of the open question, in the requester's log. asked: all who were asked,
--- policy, path, decided: JSON, as wire/schemas/approvals.py has them
+-- policy, path, decided: JSON, as wire/approvals.py has them
 CREATE TABLE approvals (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,

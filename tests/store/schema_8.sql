@@ -7,7 +7,7 @@ CREATE TABLE meta (
 ) /*sqlite: STRICT, WITHOUT ROWID */;
 
 -- store: one journal, numbered per organisation without gaps. payload NULL: made from the entity when read.
--- audience: as wire/schemas/events.py says, or tree:<workspace>, which hears it too
+-- audience: as wire/events.py says, or tree:<workspace>, which hears it too
 CREATE TABLE events (
     org_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -501,7 +501,7 @@ CREATE INDEX delegation_history_by_age ON delegation_history (settled_at);
 -- changes. proposed, edited: the details, canonical JSON. holder_id: the workspace whose turn it is; none: a person's.
 -- asker: who waits for the requester to say more. messages numbers those that belong to it; message_id and message_seq: how
 -- the holder was asked, in its log; question_seq: of the open question, in the requester's log. asked: all who were asked,
--- policy, path, decided: JSON, as wire/schemas/approvals.py has them. thread_id: the thread that waits for it
+-- policy, path, decided: JSON, as wire/approvals.py has them. thread_id: the thread that waits for it
 CREATE TABLE approvals (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -704,7 +704,7 @@ CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL
 CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
--- threads: their logs, an entry a line; body: JSON, as wire/schemas/thread_log.py has it, but for the text of base instructions. key:
+-- threads: their logs, an entry a line; body: JSON, as wire/threadlog.py has it, but for the text of base instructions. key:
 -- what tells a repetition
 CREATE TABLE thread_entries (
     thread_id TEXT NOT NULL,

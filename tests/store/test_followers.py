@@ -22,8 +22,8 @@ from molecule_core.store.database import (
     WriteSet,
 )
 from molecule_core.store.subscribers import MAX_DOMAIN_EVENTS, SubscriberTable
+from tests.architecture.repository import REPO
 from tests.requirements import requirement
-from tests.shape.planting import REPO
 from tests.store.bench import Bench, event, note, numbered_writes, person
 
 

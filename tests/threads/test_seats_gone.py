@@ -96,7 +96,7 @@ async def test_no_thread_stays_open_in_a_workspace_that_is_removed_meanwhile(hou
 async def test_without_its_row_in_the_table_of_followers_the_threads_stay_open(house: House) -> None:
     _, ops, _, child = await tree_over_two_seats(house)
     table = house.server.server.store.subscribers._handlers  # type: ignore[attr-defined]
-    (fact,) = [each for each in table if each.__name__ == "SeatsGone"]
+    (fact,) = [each for each in table if each.__name__ == "WorkspacesRemoved"]
     del table[fact]["threads.seats_gone"]
     await remove(house.server.admin, ops)
     with pytest.raises(AssertionError):

@@ -10,12 +10,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import httptools
-
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.auth import ANONYMOUS, Authenticator
 from molecule_core.api.errors import error_mapping, problem_body, problem_headers
 from molecule_core.api.http.rate_limits import ClientAddress, RateStatus
+from molecule_core.api.http.request_target import split_absolute_form
 from molecule_core.api.http.response import Response
 from molecule_core.api.rate_limits import RateClass, RateLimiter
 from molecule_core.api.routing import DeferredResponse, Request, RouteTable
@@ -138,15 +137,10 @@ class Application:
             return False
 
     def _to_origin_form(self, url: bytes) -> bytes:
-        """Convert an absolute-form target, as sent to a proxy, to origin form. Its host must be one of ours."""
-        try:
-            parsed = httptools.parse_url(url)
-        except httptools.HttpParserInvalidURLError:
-            raise BadHttp from None
-        if parsed.host is None:
-            raise BadHttp
-        self._authenticator.check_host(parsed.host)
-        return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
+        """Convert an absolute-form target to origin form. Its host must be one of ours."""
+        host, target = split_absolute_form(url)
+        self._authenticator.check_host(host)
+        return target
 
     def dispatch(self, request: Request, on_response: Callable[[Response], None]) -> "asyncio.Task[None] | None":
         """Respond to an authorized request, now or later, by calling `on_response` once.

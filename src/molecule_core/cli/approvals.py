@@ -130,9 +130,8 @@ def _print_approval(item: dict[str, Any]) -> None:
     for hop in item["path"]:
         to = "" if hop["holder"] is None else f" -> {hop['holder']['name'] or 'a person'}"
         comment = " ".join(printable_line(each) for each in (hop["why"], hop["note"]) if each)
-        click.echo(
-            f"  {hop['at'][:19]}  {hop['what']:<14} {printable_line(hop['by']['name'] or hop['by']['kind'])}{to}  {comment}"
-        )
+        by = printable_line(hop["by"]["name"] or hop["by"]["kind"])
+        click.echo(f"  {hop['at'][:19]}  {hop['what']:<14} {by}{to}  {comment}")
 
 
 # -- requesting --------------------------------------------------------------------------------------------------------

@@ -106,7 +106,8 @@ async def _end(api: ApiClient, path: str, root_id: str) -> None:
 def _chain_line(chain: dict[str, Any]) -> str:
     stopped_at = chain["workspace_name"] or chain["workspace_id"]
     totals = f"{chain['messages']} messages, {chain['hops']} hops"
-    return f"{chain['root_id']}  {chain['state']}  {chain['reason']}  {totals}  stopped at {stopped_at}, {chain['frozen_at']}"
+    head = f"{chain['root_id']}  {chain['state']}  {chain['reason']}"
+    return f"{head}  {totals}  stopped at {stopped_at}, {chain['frozen_at']}"
 
 
 for _name, _work in (("list", _list), ("show", _show), ("release", _release), ("end", _end)):

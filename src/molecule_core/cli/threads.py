@@ -149,9 +149,8 @@ def _print_thread(item: dict[str, Any]) -> None:
     _print_line(item)
     base, where = item["base"], f"workspace {item['workspace_id']}"
     owner = f", run by {printable_line(item['owner'])}" if item["owner"] else ""
-    click.echo(
-        f"{where}, turns {item['turns']}, tokens {item['tokens_used']}, model {printable_line(item['model'] or '-')}{owner}"
-    )
+    model = printable_line(item["model"] or "-")
+    click.echo(f"{where}, turns {item['turns']}, tokens {item['tokens_used']}, model {model}{owner}")
     origin = f"{base['provenance']['type']}: {printable_line(base['provenance']['source'])}"
     click.echo(f"base instructions {base['version']} ({origin}), {base['tokens']} tokens, sha256 {base['sha256']}")
     _print_block(item["base_instructions"])

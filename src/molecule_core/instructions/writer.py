@@ -234,7 +234,8 @@ class InstructionWriter:
         workspace_id = template_id.removeprefix(rules.WORKSPACE_TEMPLATE_PREFIX)
         if workspace_id != template_id and not self._workspace_exists(workspace_id, org_id):
             raise InvalidField(
-                reason=f"{rules.WORKSPACE_TEMPLATE_PREFIX} begins the id of a workspace's own template; no such workspace is here"
+                reason=f"{rules.WORKSPACE_TEMPLATE_PREFIX} begins the id of a workspace's own template; "
+                "no such workspace is here"
             )
 
     def _check_quota(self, org_id: str, template_id: str) -> None:

@@ -12,7 +12,7 @@ from molecule_core.api.routing import Request
 from molecule_core.common.logs import configure_logging
 from molecule_core.common.settings import Settings, environment, load_settings
 from molecule_core.server.composition import Server
-from molecule_core.server.opening import open_server
+from molecule_core.server.startup import open_server
 from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder
 
 

@@ -19,7 +19,7 @@ from molecule_core.common import process_info
 from molecule_core.common.errors import BadSettings
 from molecule_core.common.limits import SPARE_FILES
 from molecule_core.server.composition import Server
-from molecule_core.server.opening import open_server
+from molecule_core.server.startup import open_server
 
 # Connections that are not accepted yet wait in the system's queue.
 _BACKLOG = 2048

@@ -153,4 +153,7 @@ def _waiting_text(pending_approval: Approval) -> str:
     """Describe the approval that a task waits for, with the worker's own words marked as such."""
     holder = pending_approval.holder_name or "a person"
     action = truncate_line(pending_approval.action, _MAX_ACTION_LENGTH)
-    return f"This task waits until {holder} has decided on approval {pending_approval.id}, which its worker has asked for: {action}"
+    return (
+        f"This task waits until {holder} has decided on approval {pending_approval.id}, "
+        f"which its worker has asked for: {action}"
+    )

@@ -56,7 +56,7 @@ class HeldConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def shutdown(self) -> None:
-        """Let the handler end its stream."""
+        """Notify the handler that the server stops."""
         self._handler.on_shutdown()
 
     # -- channel -------------------------------------------------------------------------------------------------------

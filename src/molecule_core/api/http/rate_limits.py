@@ -99,7 +99,7 @@ class ClientAddress:
     __slots__ = ("_status_of", "address", "rate_status")
 
     def __init__(self, peer: Any, status_of: Callable[[str], RateStatus]) -> None:
-        """`status_of` returns the current status of a key."""
+        """Create the key of a peer. `status_of` returns the current status of a key."""
         self._status_of = status_of
         self.address = address_key(peer)
         self.rate_status: RateStatus | None = None

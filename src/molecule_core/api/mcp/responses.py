@@ -43,7 +43,7 @@ class SseResponse:
     _channel: Channel
 
     def __init__(self, on_opened: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """`on_opened` sends the first events; `on_lost` is called when the connection is gone."""
+        """Create a handler. `on_opened` sends the first events; `on_lost` is called when the connection is gone."""
         self._on_opened = on_opened
         self._on_lost = on_lost
         self._send_lock = asyncio.Lock()

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 GIVEN_ROWS = "given_rows"
-"""Alias of the parameter rows. No query may use this name for anything else (tests/shape)."""
+"""Alias of the parameter rows. No query may use this name for anything else (tests/architecture)."""
 
 
 async def batched_query(connection: "asyncpg.Connection", query: Query) -> str:

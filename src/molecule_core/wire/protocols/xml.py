@@ -52,7 +52,8 @@ def quote_attribute(value: str) -> str:
         .replace("<", "&lt;")
         .replace(">", "&gt;")
     )
-    return f'"{_ATTRIBUTE_WHITESPACE.sub(_whitespace_reference, _LOOKALIKES.sub(_numeric_reference, plain))}"'  # control: attribute-escaping
+    # control: attribute-escaping
+    return f'"{_ATTRIBUTE_WHITESPACE.sub(_whitespace_reference, _LOOKALIKES.sub(_numeric_reference, plain))}"'
 
 
 def format_block(instructions: str, body: str) -> str:

@@ -1,0 +1,141 @@
+"""Who may import whom, as data: the table of docs/architecture.md. `render_table()` prints it.
+
+A pattern names a module and everything below it: `store`, `store.database`, `store.{sqlite,postgres}.backup`. The head
+`nouns` stands for each noun. A module belongs to the row with the longest pattern that matches it, and a module that no
+row matches is an error.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+NOUNS = ("delegations", "approvals", "threads", "messages", "memory", "prompts", "org", "instructions", "access")
+
+# Files beside the packages that are not code.
+OTHER_FILES = {
+    "py.typed": "marks the package as typed for type checkers",
+    "canvas_assets": "the built page, made from canvas/ and not in the repository",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A package and all it may import. It is part of its own list only where its modules may import each other."""
+
+    package: str
+    may_import: tuple[str, ...]
+
+
+BASE = ("store", "wire", "common")
+
+# What the REST routes and protocols may import of the nouns: not their transitions, workers, caches and retention.
+PUBLIC_MODULES = (
+    "nouns.{model,rules,reader,writer}",
+    "messages.{chains.model,delivery_state,files,replies,template_outcomes}",
+    "messages.{inbox.claims,obligations.instructions,obligations.reply_handles}",
+    "messages.delivery.{dead_letters,push_policy,reply_waiters,status_reader}",
+    "threads.{agent_writer,base_instructions,engine_writer,waits}",
+    "instructions.{canaries,render,services,validation}",
+)
+
+TABLE = (
+    Row("__init__", ()),
+    # `python -m molecule_core`: hosts start the command this way from any folder.
+    Row("__main__", ("entry",)),
+    # The console command: `molecule mcp` starts without the command line, which takes longer to import.
+    Row("entry", ("cli", "agent.main")),
+    # store: backup, restore and doctor work without a server.
+    Row(
+        "cli",
+        (
+            *("cli", "server", "agent", "demo", "client", "tools", "wire", "common"),
+            *("store.database", "store.{sqlite,postgres}.backup"),
+        ),
+    ),
+    Row("server", ("server", "api", "views", "nouns", *BASE)),
+    Row("api", ("api", "views", *PUBLIC_MODULES, "tools", "wire", "common")),
+    # The HTTP and WebSocket server knows neither nouns nor callers, nor does the adapter for other servers.
+    Row("api.asgi", ("api.asgi", "api.http", "common")),
+    Row("api.http", ("api.http", "common")),
+    Row("views", ("views", "nouns.{reader,model}", "store.{database,journal,wakeups}", "wire", "common")),
+    Row("nouns.__init__", ()),
+    Row("delegations", ("delegations", "messages", "org", *BASE)),
+    Row("approvals", ("approvals", "messages", "org", *BASE)),
+    Row("threads", ("threads", "messages", "org", *BASE)),
+    Row("messages", ("messages", "instructions", "org", *BASE)),
+    Row("memory", ("memory", "org.{model,reader,rules}", *BASE)),
+    Row("prompts", ("prompts", "org.{model,reader,rules}", *BASE)),
+    Row("org", ("org", "access", *BASE)),
+    Row("instructions", ("instructions", *BASE)),
+    Row("access", ("access", *BASE)),
+    Row("agent", ("agent", "client", "tools", "wire", "common")),
+    Row("demo", ("demo", "client", "tools", "wire", "common")),
+    # agent: the identity of an agent and the texts of its errors are read in one place.
+    Row("langchain", ("agent.{config,client.requester}", "client", "tools", "wire", "common")),
+    Row("client", ("client", "tools", "wire", "common")),
+    Row("tools", ("tools", "wire", "common")),
+    Row("store", ("store", "wire.schemas.events", "common")),
+    Row("wire", ("wire", "common")),
+    Row("common", ("common",)),
+)
+
+Pair = tuple[str, str]  # (importer, imported)
+
+# Imports that the table forbids and the tree still has. An entry whose import is gone is an error.
+FORBIDDEN_IMPORTS: tuple[Pair, ...] = (
+    # to be removed: the kinds and the length of agent card fields belong in wire/schemas
+    ("instructions.language.compiler", "tools.agent_cards"),
+    ("instructions.render", "tools.agent_cards"),
+    ("instructions.rules", "tools.agent_cards"),
+    ("org.rules", "tools.agent_cards"),
+    # to be removed: templates name tools; the list of names belongs in wire/schemas
+    ("instructions.rules", "tools.registry"),
+    ("instructions.rules", "tools.spec"),
+)
+
+# Imports that close a circle between the sub-packages of one package.
+CIRCULAR_IMPORTS: tuple[Pair, ...] = (
+    # to be removed: A2A sends that ask for a delegation should be dispatched above both routes
+    ("api.messages.send", "api.delegations.a2a_delegation"),
+    # to be removed: XML escaping is no protocol and belongs in common
+    ("wire.schemas.envelope", "wire.protocols.xml"),
+)
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """Spell out `nouns.{reader,model}` as `access.reader`, `access.model` and so on."""
+    if braces := re.search(r"\{([^{}]+)\}", pattern):
+        for part in braces[1].split(","):
+            yield from expand(pattern[: braces.start()] + part + pattern[braces.end() :])
+        return
+    head, dot, rest = pattern.partition(".")
+    for first in NOUNS if head == "nouns" else (head,):
+        yield f"{first}{dot}{rest}"
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether the pattern means the module at this dotted path."""
+    return any(path == one or path.startswith(f"{one}.") for one in expand(pattern))
+
+
+def find_row(path: str, table: tuple[Row, ...] = TABLE) -> Row | None:
+    """Return the row with the longest pattern that matches the module, or None."""
+    found = [(len(one), row) for row in table for one in expand(row.package) if matches(path, one)]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def top_level_names(table: tuple[Row, ...] = TABLE) -> set[str]:
+    """Return the names of packages and modules that may exist directly below molecule_core."""
+    return {one.split(".")[0] for row in table for one in expand(row.package)}
+
+
+def may_import_package(importer: str, imported: str, table: tuple[Row, ...] = TABLE) -> bool:
+    """Return whether any module of one top-level package may import any module of the other."""
+    rows = [row for row in table if any(one.split(".")[0] == importer for one in expand(row.package))]
+    return any(one.split(".")[0] == imported for row in rows for p in row.may_import for one in expand(p))
+
+
+def render_table(table: tuple[Row, ...] = TABLE) -> str:
+    """Render the table as text, one line per row."""
+    width = max(len(row.package) for row in table)
+    return "\n".join(f"{row.package:<{width}}  {', '.join(row.may_import) or 'nothing'}" for row in table)

@@ -1,0 +1,60 @@
+"""The words that names and comments may not use, and the terms of the field that only look like them.
+
+The rules are in the style guide: field terms only, classes and modules are nouns, functions are a verb and its object.
+"""
+
+# Class names that several modules may define, with the reason: implementations of one protocol.
+PROTOCOL_IMPLEMENTATIONS: dict[str, str] = {}
+
+# One-word class names that are participles without ending in -ed or -en, and nouns that end so without being one.
+IRREGULAR_PARTICIPLES = frozenset(
+    "Told Said Kept Begun Heard Gone Left Made Sent Held Shown Stood Done Got Found Put Spent Lost Met Become Brought "
+    "Built Caught Come Drawn Felt Grown Hung Known Laid Led Lent Meant Paid Rung Seen Shut Sold Struck Taught Thought "
+    "Thrown Torn Understood Withdrawn Won Worn".split()
+)
+NO_PARTICIPLES = frozenset("Children Feed Garden Need Open Pen Screen Seed Speed Token".split())
+
+# Terms of the field that may end a module's name.
+ING_TERMS = frozenset(
+    "batching caching decoding encoding hashing indexing locking logging parsing polling pooling queueing ranking "
+    "rendering routing sampling scheduling sharding streaming string strings timing tracing".split()
+)
+
+# Names of functions whose object must be guessed, with any leading underscores.
+PRIVATE_VERBS = frozenset(
+    "tell tells told say says said take takes took taken put puts stand stands stood owe owes owed hear hears heard "
+    "ring rings rang rung lie lies lay hand hands handed give gives gave given let lets go goes went gone made "
+    "sit sits sat look looks keep keeps kept hold holds held met left lend lends begun fall falls fell "
+    "let_go give_back gave_back given_back hand_over handed_over hand_out handed_out put_off put_aside go_on "
+    "stand_in stands_in".split()
+)
+# Private verbs that are terms in some modules: a pattern of layers.py -> the verbs.
+VERB_TERMS = {"access.credential_cache": ("put",)}
+# Settling is a term of delegations and approvals alone.
+SETTLING = frozenset(("settle", "settled", "settles"))
+MAY_SETTLE = ("delegations", "approvals")
+
+# Words that docstrings and comments may not use. Text in backticks is not read.
+BANNED_WORDS = (
+    r"whoever|nobody|somebody|anybody|everybody",
+    r"tell|tells|told|telling",
+    r"said",
+    r"stand|stands|stood|standing(?! authority| approval)",
+    r"lie|lies|lay|lying",
+    r"(?<!by )hands?(?!-written)|handed|handing",
+    r"seats?|seated",
+    r"(?<!dead )(?<!dead-)(?<!last )letters?(?!,? (?:and |or )?digits?)",
+    r"bells?|ring|rings|rang|rung|ringing",
+    r"houses?",
+    r"rooms?",
+    r"ground",
+    r"crowds?",
+    r"deeds?",
+    r"shelf|shelves",
+    r"walks?",
+    r"what became of",
+    r"so many more",
+    r"(?:put|puts|putting) off",
+    r"(?:let|lets) go",
+    r"(?:give|gives|gave|given|giving) back",
+)
