@@ -76,11 +76,6 @@ class Request(Struct):
     """Whether the handler has consumed a result that exists nowhere else. Access was revalidated before that."""
 
     @property
-    def streams_body(self) -> bool:
-        """Return whether the handler reads the body itself."""
-        return self.route.streams_body
-
-    @property
     def caller(self) -> Caller:
         """Return the authenticated caller."""
         if self.maybe_caller is None:

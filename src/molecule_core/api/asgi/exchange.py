@@ -28,7 +28,7 @@ async def serve_http(context: AsgiContext[R], scope: Scope, receive: Receive, se
     response: Response | None
     try:
         request = application.authorize(method, request_target(scope), request_headers(scope), client)
-        if request.streams_body:
+        if request.route.streams_body:
             body = AsgiBody(receive, context.limits, context.limits.upload_bytes)
             request.body_stream = body
         else:

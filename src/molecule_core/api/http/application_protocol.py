@@ -12,6 +12,14 @@ from molecule_core.api.http.response import Response
 from molecule_core.common.errors import MoleculeError
 
 
+class RequestRoute(Protocol):
+    """What a server must know of the route of a request."""
+
+    @property
+    def streams_body(self) -> bool:
+        """Return whether the handler reads the body itself, from `body_stream`."""
+
+
 class AuthorizedRequest(Protocol):
     """Request that the application has accepted; the server adds its body."""
 
@@ -21,8 +29,8 @@ class AuthorizedRequest(Protocol):
     rate_status: RateStatus | None
 
     @property
-    def streams_body(self) -> bool:
-        """Return whether the handler reads the body itself, from `body_stream`."""
+    def route(self) -> RequestRoute:
+        """Return the route of the request."""
 
 
 R = TypeVar("R", bound=AuthorizedRequest)

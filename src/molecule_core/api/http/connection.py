@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             self._reject(cycle, error)
             return
         expects = b"expect" in cycle.request.headers and len(self._queue) == 1
-        if cycle.request.streams_body:
+        if cycle.request.route.streams_body:
             cycle.body_stream = cycle.request.body_stream = StreamingBody(self._transport, expects_continue=expects)
             self._process_queue()
         elif expects:
