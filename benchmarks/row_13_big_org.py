@@ -24,7 +24,8 @@ from benchmarks.load import Plan
 from benchmarks.machine import median, memory_of
 from benchmarks.servers import Place, molecule, new_place
 from molecule_core.access.model import ADMIN
-from molecule_core.api.http.routing import Request, Response, json_response
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import Request, json_response
 from molecule_core.common.settings import Settings
 from molecule_core.org import rules
 from molecule_core.org.reader import OrgReader

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from molecule_core.api.http.application import InternalRequest
-from molecule_core.api.http.routing import Request
+from molecule_core.api.application import InternalRequest
+from molecule_core.api.routing import Request
 from molecule_core.common.limits import Limits
 from molecule_core.common.settings import Settings
 from molecule_core.server.composition import Server

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from molecule_core.api.http.application import InternalRequest
-from molecule_core.api.http.routing import Request
+from molecule_core.api.application import InternalRequest
+from molecule_core.api.routing import Request
 from molecule_core.common import crash_points
 from molecule_core.common.clock import HOUR, SECOND
 from molecule_core.common.errors import FetchFailed

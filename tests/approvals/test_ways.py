@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from molecule_core.api.approvals.gate import ApprovalGate, tools_of_route
-from molecule_core.api.http.routing import WORKSPACE, Request
+from molecule_core.api.routing import WORKSPACE, Request
 from tests.approvals.house import House, Item, code
 from tests.approvals.test_leave import ONE_ENGINE, call, message, rule, stopped
 from tests.journeys.patience import refused

@@ -94,7 +94,7 @@ async def test_a_client_that_does_not_read_is_cut_and_goes_on_behind_its_cursor(
                 return server.server.live_hub._subscribers()
 
             (listener,) = await eventually(deaf, lambda found: [each.is_live for each in found] == [True])
-            line = listener.transport._transport.get_extra_info("socket")  # type: ignore[attr-defined]
+            line = listener.transport._channel._transport.get_extra_info("socket")  # type: ignore[attr-defined]
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SMALL)  # else the system takes megabytes for it
             largest, count = 0, 0
             while listener.is_live and count < 1000:

@@ -42,7 +42,7 @@ ALLOWED = [
     ("api/threads/engines.py", "threads.engine_writer"),
     ("api/instructions/previews.py", "instructions.render"),
     ("api/mcp/routes.py", "tools.mcp_dispatcher"),
-    ("api/http/connection.py", "wire.protocols.strict_json"),
+    ("api/http/connection.py", "common.errors"),
     ("views/snapshot.py", "org.reader"),
     ("views/snapshot.py", "approvals.model"),
     ("views/snapshot.py", "store.database"),

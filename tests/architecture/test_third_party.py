@@ -26,7 +26,7 @@ PERMITTED = [
 MISPLACED = [
     ("client/stream.py", "websockets", "only api.http.websocket_protocol may"),
     ("store/sqlite/store.py", "uvloop", "only server.listener may"),
-    ("common/text.py", "httptools", "only api.http.{application,connection}, common.net.safe_fetch may"),
+    ("common/text.py", "httptools", "only api.http.{connection,request_target}, common.net.safe_fetch may"),
     ("messages/files/uploads.py", "multipart", "only api.http.multipart may"),
     ("messages/reader.py", "apsw", "only store may"),
     ("cli/backup.py", "sqlite3", "only store may"),

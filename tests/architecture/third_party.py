@@ -19,7 +19,7 @@ DRIVERS = Permission(("store",))
 
 THIRD_PARTIES = {
     # common.net: it parses HTTP and knows no web server: docs/decisions/0011-safe-fetch.md
-    "httptools": Permission(("api.http.{application,connection}", "common.net.safe_fetch")),
+    "httptools": Permission(("api.http.{connection,request_target}", "common.net.safe_fetch")),
     "uvloop": Permission(("server.listener",)),
     "websockets": Permission(("api.http.websocket_protocol",)),
     "multipart": Permission(("api.http.multipart",)),

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any, NamedTuple
 
-from molecule_core.api.http.routing import WORKSPACE, Route
+from molecule_core.api.routing import WORKSPACE, Route
 from tests.journeys.rawhttp import Reply, ask
 from tests.running import ADMIN_TOKEN, Running, Seat
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from molecule_core.api.http.routing import WORKSPACE, Route
+from molecule_core.api.routing import WORKSPACE, Route
 from tests.edges.targets import BODYLESS, ELSEWHERE, json_targets
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement

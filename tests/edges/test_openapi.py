@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.api import system
-from molecule_core.api.http import openapi
+from molecule_core.api import openapi, system
 from tests.edges.targets import BODYLESS
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement

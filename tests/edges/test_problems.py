@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from molecule_core.api.http.errors import ERROR_MAPPINGS, JSON_RPC_ERRORS
+from molecule_core.api.errors import ERROR_MAPPINGS, JSON_RPC_ERRORS
 from molecule_core.common import errors
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.limits import Limits

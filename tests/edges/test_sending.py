@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from anyio.lowlevel import checkpoint
 
-from molecule_core.api.http.routing import Response
+from molecule_core.api.http.response import Response
 from molecule_core.api.http.streaming_response import StreamingResponse, new_send_semaphore
 from tests.journeys.patience import eventually
 from tests.requirements import requirement
@@ -66,11 +66,8 @@ async def giving(shelf: Shelf, *, patience: float = IN_PROCESS_SECONDS) -> Async
 
     class Door(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            take = (
-                StreamingResponse(Response(b""), shelf.new_file(), turns, stall_seconds=patience).to_response().upgrade
-            )
-            assert take is not None
-            take(cast(asyncio.Transport, transport), open_, b"", b"")
+            sending = StreamingResponse(Response(b""), shelf.new_file(), turns, stall_seconds=patience)
+            sending.take_over(cast(asyncio.Transport, transport), open_, b"")
 
     server = await asyncio.get_running_loop().create_server(Door, "127.0.0.1", 0)
     try:

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from molecule_core.api.http.routing import ALL_CREDENTIALS, AccessPolicy, Request, Response, Route, WorkspaceScope
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route, WorkspaceScope
 from molecule_core.wire.schemas.delegations import DelegationProgress
 from tests.clocks import FakeClock
 from tests.endpoint.hosts import ERAS, Era, Hosted, hosted, until, within

@@ -9,8 +9,8 @@ import pytest
 
 from molecule_core.agent.config import read_configuration
 from molecule_core.agent.host.runtime import AgentRuntime
-from molecule_core.api.http.routing import WORKSPACE
 from molecule_core.api.mcp import tool_host
+from molecule_core.api.routing import WORKSPACE
 from molecule_core.client.tool_runner import ToolRunner
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness

@@ -235,7 +235,7 @@ async def test_a_client_that_takes_its_time_over_a_large_answer_of_a_list_is_not
         await become_streams(timed, clock)
         await stream.head()
         (outlet,) = timed.server.mcp_routes.open_responses._all
-        held = outlet._stream  # type: ignore[attr-defined]
+        held = outlet._stream._channel  # type: ignore[attr-defined]
         chatter.go.set()
         await until(lambda: held.unread_bytes() > 1 << 20)
         read = b""
@@ -260,7 +260,7 @@ async def test_of_a_list_whose_client_reads_nothing_one_answer_is_written_at_a_t
     async with answering(line, [calling("silence") for _ in range(3)], reads=4096):
         await become_streams(timed, clock)
         (outlet,) = timed.server.mcp_routes.open_responses._all
-        held = outlet._stream  # type: ignore[attr-defined]
+        held = outlet._stream._channel  # type: ignore[attr-defined]
         chatter.go.set()
         await until(lambda: held.unread_bytes() > 0)
         for _ in range(4):
@@ -345,7 +345,7 @@ def _wait_stateless() -> dict[str, Any]:
 async def _stop(server: Running) -> None:
     """As uvicorn does, once it has been told to."""
     for connection in list(server.server.mcp_routes.open_responses._all):
-        connection._stream.shutdown()  # type: ignore[attr-defined]
+        connection._stream.on_shutdown()  # type: ignore[attr-defined]
 
 
 def test_the_helper_tools_give_nothing() -> None:

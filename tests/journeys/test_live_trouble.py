@@ -105,12 +105,12 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
 
 def state_of(listener: LiveSubscriber) -> str:
     """The state of a WebSocket as the server sees it."""
-    return str(listener.transport._protocol._protocol.state.name)  # type: ignore[attr-defined]
+    return str(listener.transport._channel._protocol._protocol.state.name)  # type: ignore[attr-defined]
 
 
 def _peer_is(listener: LiveSubscriber, opened: HandMade) -> bool:
     """Whether a listener's channel is this connection."""
-    transport: asyncio.Transport = listener.transport._transport  # type: ignore[attr-defined]
+    transport: asyncio.Transport = listener.transport._channel._transport  # type: ignore[attr-defined]
     return bool(transport.get_extra_info("peername") == opened._writer.get_extra_info("sockname"))
 
 
@@ -503,7 +503,7 @@ async def test_a_server_that_stops_says_goodbye_and_leaves_nothing_behind(
 
 def ours(tasks: set[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
     """The tasks that live channels started."""
-    rooms = ("molecule_core/edges/", "molecule_core/views/")
+    rooms = ("molecule_core/api/", "molecule_core/views/")
     files = ((task, task.get_coro().cr_code.co_filename) for task in tasks)  # type: ignore[union-attr]
     return [task for task, file in files if any(room in file for room in rooms)]
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from molecule_core.api.http.routing import WORKSPACE, WorkspaceScope
+from molecule_core.api.routing import WORKSPACE, WorkspaceScope
 from molecule_core.common.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import refused

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molecule_core.api.http import rate_limits as module
-from molecule_core.api.http.rate_limits import RateLimiter, RateStatus, TokenBuckets, address_key
+from molecule_core.api.http.rate_limits import RateStatus, TokenBuckets, address_key
+from molecule_core.api.rate_limits import RateLimiter
 from molecule_core.common.errors import RateLimited
 from molecule_core.common.limits import Limits
 from tests.clocks import FakeClock

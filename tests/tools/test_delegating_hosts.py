@@ -11,9 +11,10 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
 from molecule_core.agent.client.retry import BoundedRetry
-from molecule_core.api.http.application import InternalRequest
-from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.application import InternalRequest
+from molecule_core.api.http.response import Response
 from molecule_core.api.mcp.tool_host import InProcessRequester
+from molecule_core.api.routing import Request
 from molecule_core.client.api import ApiClient
 from molecule_core.client.claims import ActingWorkspace
 from molecule_core.client.tool_runner import ToolRunner

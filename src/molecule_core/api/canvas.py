@@ -3,7 +3,8 @@
 from functools import cached_property
 from pathlib import Path
 
-from molecule_core.api.http.routing import PUBLIC, Request, Response, Route
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import PUBLIC, Request, Route
 from molecule_core.common import package_resources
 from molecule_core.common.errors import RouteNotFound
 

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from molecule_core.access.model import CredentialKind, Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import (
     AFTER,
     BEFORE,
     LIMIT,
@@ -17,11 +18,10 @@ from molecule_core.api.http.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.http.routing import (
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from molecule_core.access.model import CredentialKind
-from molecule_core.api.http.query_parameters import bool_param, query_params
-from molecule_core.api.http.routing import ADMIN, AccessPolicy, Request, Response, Route, json_response
+from molecule_core.api.http.response import Response
 from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.query_parameters import bool_param, query_params
+from molecule_core.api.routing import ADMIN, AccessPolicy, Request, Route, json_response
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common import process_info
 from molecule_core.common.clock import Clock, to_rfc3339, yield_to_others

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from molecule_core.access.model import CredentialKind
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

@@ -5,16 +5,9 @@ from functools import cached_property
 
 import msgspec
 
-from molecule_core.api.http.openapi import build_document
-from molecule_core.api.http.routing import (
-    ALL_CREDENTIALS,
-    PUBLIC,
-    AccessPolicy,
-    Request,
-    Response,
-    Route,
-    json_response,
-)
+from molecule_core.api.http.response import Response
+from molecule_core.api.openapi import build_document
+from molecule_core.api.routing import ALL_CREDENTIALS, PUBLIC, AccessPolicy, Request, Route, json_response
 
 
 class SystemRoutes:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from molecule_core.cli._options import DEMO_FOLDER, ensure_admin_token, prepare_state_folder
+from molecule_core.cli._options import DEMO_FOLDER
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import BadSettings, StateInUse
@@ -37,6 +37,7 @@ from molecule_core.demo.provisioner import (
 from molecule_core.demo.supervisor import AgentProcess, AgentSupervisor
 from molecule_core.server.composition import Server
 from molecule_core.server.listener import listen_error, serve
+from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder
 from molecule_core.store.sqlite.backup import is_in_use
 
 AGENTS_FOLDER = "agents"

@@ -1,21 +1,17 @@
-"""Shared options that become settings, and the state folder with its admin token."""
+"""Shared options that become settings, and the tokens of commands."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from molecule_core.common.errors import BadSettings, CommandFailed
-from molecule_core.common.ids import SystemRandomness
+from molecule_core.common.errors import CommandFailed
 from molecule_core.common.logs import register_secret
 from molecule_core.common.net.server_url import URL_EXAMPLES, parse_server_url
 from molecule_core.common.settings import Settings, configured_admin_token, environment, load_settings
-from molecule_core.common.tokens import MIN_ADMIN_TOKEN_LENGTH, new_admin_token
+from molecule_core.server.state_folder import ADMIN_TOKEN_FILE, ensure_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
-ADMIN_TOKEN_FILE = "admin-token"
 DEMO_FOLDER = "demo"
 """Folder of the demo's state, within the state folder."""
 TOKEN_VARIABLE = "MOLECULE_TOKEN"
@@ -99,41 +95,3 @@ def missing_token_reason(settings: Settings) -> str:
     demo = settings.state_folder / DEMO_FOLDER
     hint = f"; the demo's is in {demo}: --state-dir {demo}" if (demo / ADMIN_TOKEN_FILE).exists() else ""
     return f"{settings.state_folder} holds no admin token{hint}"
-
-
-def prepare_state_folder(settings: Settings) -> Path:
-    """Create the state folder, private to its owner. Raises BadSettings."""
-    folder = settings.state_folder
-    try:
-        # Parents are created private too: the demo's folder is inside the state folder.
-        for each in (*reversed(folder.parents), folder):
-            each.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise BadSettings(reason=f"the state folder {folder} cannot be made: {error.strerror}") from None
-    return folder
-
-
-def ensure_admin_token(settings: Settings) -> str:
-    """Return the admin token: the configured one, else the one in the state folder, created if missing (mode 0600)."""
-    if configured := configured_admin_token(environment()):
-        if len(configured) < MIN_ADMIN_TOKEN_LENGTH:
-            raise BadSettings(reason=f"MOLECULE_ADMIN_TOKEN must have at least {MIN_ADMIN_TOKEN_LENGTH} characters")
-        register_secret(configured)
-        return configured
-    path = prepare_state_folder(settings) / ADMIN_TOKEN_FILE
-    token = new_admin_token(SystemRandomness())
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return _read_token_file(path)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(token + "\n")
-    return token
-
-
-def _read_token_file(path: Path) -> str:
-    """Return the token in a file. Raises BadSettings for an empty or truncated one, which would be easy to guess."""
-    token = path.read_text(encoding="utf-8", errors="replace").strip()
-    if len(token) < MIN_ADMIN_TOKEN_LENGTH:
-        raise BadSettings(reason=f"{path} holds no admin token; remove the file, and the next start makes a new one")
-    return token

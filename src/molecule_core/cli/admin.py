@@ -4,14 +4,9 @@ from typing import Any
 
 import click
 
-from molecule_core.cli._options import (
-    ensure_admin_token,
-    has_admin_token,
-    load_cli_settings,
-    missing_token_reason,
-    state_options,
-)
+from molecule_core.cli._options import has_admin_token, load_cli_settings, missing_token_reason, state_options
 from molecule_core.common.errors import CommandFailed
+from molecule_core.server.state_folder import ensure_admin_token
 
 
 @click.group("admin")

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from molecule_core.cli._options import BACKUP_STAMP, load_cli_settings, prepare_state_folder, state_options
+from molecule_core.cli._options import BACKUP_STAMP, load_cli_settings, state_options
+from molecule_core.server.state_folder import prepare_state_folder
 from molecule_core.store.sqlite.backup import back_up_sqlite
 
 

@@ -10,16 +10,11 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli._options import (
-    ensure_admin_token,
-    has_admin_token,
-    load_cli_settings,
-    missing_token_reason,
-    state_options,
-)
+from molecule_core.cli._options import has_admin_token, load_cli_settings, missing_token_reason, state_options
 from molecule_core.cli._template_metrics import set_canary, show_metrics
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.errors import CommandFailed
+from molecule_core.server.state_folder import ensure_admin_token
 
 _KINDS = click.Choice(
     "canvas_user peer_agent delegation delegation_result approval_request approval_decision broadcast "

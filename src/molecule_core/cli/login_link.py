@@ -6,15 +6,10 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli._options import (
-    ensure_admin_token,
-    has_admin_token,
-    load_cli_settings,
-    missing_token_reason,
-    state_options,
-)
+from molecule_core.cli._options import has_admin_token, load_cli_settings, missing_token_reason, state_options
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.errors import LoginLinkFailed
+from molecule_core.server.state_folder import ensure_admin_token
 
 
 @click.command("login-link")

@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
-from molecule_core.cli._options import ensure_admin_token, load_cli_settings, prepare_state_folder, serve_options
+from molecule_core.cli._options import load_cli_settings, serve_options
 from molecule_core.common.logs import configure_logging
 from molecule_core.server.composition import Server
 from molecule_core.server.listener import run
+from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder
 
 
 @click.command("serve")

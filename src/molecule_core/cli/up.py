@@ -6,18 +6,13 @@ from typing import Any
 
 import click
 
-from molecule_core.cli._options import (
-    ADMIN_TOKEN_FILE,
-    ensure_admin_token,
-    load_cli_settings,
-    prepare_state_folder,
-    serve_options,
-)
+from molecule_core.cli._options import load_cli_settings, serve_options
 from molecule_core.common.errors import BadSettings
 from molecule_core.common.logs import configure_logging
 from molecule_core.common.settings import Settings
 from molecule_core.server.composition import Server
 from molecule_core.server.listener import run
+from molecule_core.server.state_folder import ADMIN_TOKEN_FILE, ensure_admin_token, prepare_state_folder
 
 _DEFAULTS = {"log_level": "warning", "push_instructions_enabled": True, "instruction_adaptive": True}
 

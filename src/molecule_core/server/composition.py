@@ -8,18 +8,16 @@ from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
 from molecule_core.access.writer import AccessWriter
+from molecule_core.api.application import Application
 from molecule_core.api.approvals.approvals import ApprovalRoutes
 from molecule_core.api.approvals.gate import ApprovalGate
+from molecule_core.api.auth import Authenticator
 from molecule_core.api.canvas import CanvasRoutes
 from molecule_core.api.delegations.a2a_delegation import A2ADelegation
 from molecule_core.api.delegations.delegations import DelegationRoutes
 from molecule_core.api.delegations.progress_throttle import ProgressThrottle
 from molecule_core.api.delegations.reporting import ReportingRoutes
-from molecule_core.api.http.application import Application
-from molecule_core.api.http.auth import Authenticator
 from molecule_core.api.http.connection_registry import ConnectionRegistry
-from molecule_core.api.http.rate_limits import RateLimiter
-from molecule_core.api.http.routing import Route, RouteTable
 from molecule_core.api.instructions.agent_docs import AgentDocsRoutes
 from molecule_core.api.instructions.previews import PreviewRenderer
 from molecule_core.api.instructions.template_metrics import TemplateMetricsRoutes
@@ -46,6 +44,8 @@ from molecule_core.api.org.tokens import TokenRoutes
 from molecule_core.api.org.workspace_tree import WorkspaceTreeRoutes
 from molecule_core.api.org.workspaces import WorkspaceRoutes
 from molecule_core.api.prompts import PromptRoutes
+from molecule_core.api.rate_limits import RateLimiter
+from molecule_core.api.routing import Route, RouteTable
 from molecule_core.api.system import SystemRoutes
 from molecule_core.api.threads.routes import ThreadRouteGroup
 from molecule_core.approvals.model import APPROVAL

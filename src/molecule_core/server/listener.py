@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from molecule_core.api.http.connection import Connection
+from molecule_core.api.routing import Request
 from molecule_core.common import process_info
-from molecule_core.common.errors import BadSettings, StoreUnavailable
+from molecule_core.common.errors import BadSettings
 from molecule_core.common.limits import SPARE_FILES
-from molecule_core.common.text import truncate_line
 from molecule_core.server.composition import Server
+from molecule_core.server.startup import open_server
 
 # Connections that are not accepted yet wait in the system's queue.
 _BACKLOG = 2048
 # A hanging handler must not delay shutdown.
 _GRACE_SECONDS = 5.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_MAX_REASON_LENGTH = 300
 _log = logging.getLogger("molecule.serving")
 
 
@@ -86,7 +86,7 @@ class HttpListener:
         server: asyncio.Server = await made
         return server
 
-    def _create_connection(self) -> Connection:
+    def _create_connection(self) -> Connection[Request]:
         return Connection(self._server.app, self._limits, self._registry)
 
     async def _wait_for_connections(self) -> None:
@@ -120,12 +120,7 @@ async def serve(
     `on_ready` is called once the server listens; `before_stop` after the first signal, while the server still serves. A
     second signal does not wait for it; after shutdown, signals are ignored. Raises BadSettings if the store cannot be
     opened or the address is not usable."""
-    try:
-        await server.open()
-    except StoreUnavailable as error:
-        # The text of StoreUnavailable is for senders, who should retry.
-        detail = truncate_line(str(error.__cause__ or error), _MAX_REASON_LENGTH)
-        raise BadSettings(reason=f"the store does not open ({detail}); `molecule doctor` tells more") from None
+    await open_server(server)
     try:
         http = HttpListener(server)
         if on_ready is not None:

@@ -13,7 +13,7 @@ from molecule_core.access.model import CredentialKind, Role
 from molecule_core.access.rules import role_includes
 from molecule_core.api.app_server.items import PendingNotification
 from molecule_core.api.app_server.methods import AppServerError, AppServerMethods, ClientResponse
-from molecule_core.api.http.routing import Request
+from molecule_core.api.routing import Request
 from molecule_core.wire.protocols import app_server as app
 from molecule_core.wire.schemas.approvals import ApprovalItem
 

@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from molecule_core.access.model import CredentialKind
 from molecule_core.api.app_server.items import ThreadLogLine, thread_shape, turns_from_lines
-from molecule_core.api.http.application import InternalRequest, error_response
-from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.application import InternalRequest, error_response
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import Request
 from molecule_core.common.errors import InvalidField, MoleculeError, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import is_valid_client_id

@@ -35,14 +35,14 @@ from molecule_core.api.app_server.methods import (
     parse_client_message,
     parse_params,
 )
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.query_parameters import ORG, query_params
-from molecule_core.api.http.routing import ALL_CREDENTIALS, AccessPolicy, Request, Response, Route
+from molecule_core.api.auth import Authenticator
+from molecule_core.api.http.response import Response, WebSocketChannel
 from molecule_core.api.live.hub import CLOSE_INTERNAL, LiveHub
 from molecule_core.api.live.routes import org_id_of
 from molecule_core.api.live.websocket import WebSocketConnection
+from molecule_core.api.query_parameters import ORG, query_params
+from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route
 from molecule_core.common.errors import StoreUnavailable
-from molecule_core.common.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.views.feed import EncodedEvent
@@ -146,7 +146,6 @@ class AppServerConnection(WebSocketConnection):
         methods: AppServerMethods,
         reader: ThreadReader,
     ) -> None:
-        """Prepare the handshake response. Raises WebSocketRequired."""
         super().__init__(live, http_request, org_id, credential)
         self._request = http_request
         self._methods = methods
@@ -168,22 +167,24 @@ class AppServerConnection(WebSocketConnection):
         self._approval_prompts = ApprovalPrompts(http_request, methods, self._send_message)
         self._tasks: list[asyncio.Task[None]] = []
 
-    @staticmethod
-    def _max_message_bytes(limits: Limits) -> int:
-        return limits.body_bytes  # the same limit as for the body of a request
+    @property
+    def max_message_bytes(self) -> int:
+        """Return the limit in bytes of a client's message: that of the body of a request."""
+        return self._limits.body_bytes
 
-    def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
+    def on_open(self, channel: WebSocketChannel) -> None:
+        """Start the subscription and the tasks."""
         self._tasks = [
             asyncio.create_task(self._run_task(loop_function))
             for loop_function in (self._process_requests, self._translate_all)
         ]
-        super()._take_over(transport, connections, data, rate)
+        super().on_open(channel)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def on_lost(self) -> None:
         """Stop the tasks and remove the subscriber."""
         for task in self._tasks:
             task.cancel()
-        super().connection_lost(exc)
+        super().on_lost()
 
     async def _run_task(self, loop_function: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -196,7 +197,7 @@ class AppServerConnection(WebSocketConnection):
 
     # -- from the client -----------------------------------------------------------------------------------------------
 
-    def _handle_message(self, data: bytes) -> None:
+    def on_text(self, data: bytes) -> None:
         """Queue a request, or reject it if the queue is full. Notifications of the client are ignored."""
         try:
             request = parse_client_message(data, self._request.limits)

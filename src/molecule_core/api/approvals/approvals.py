@@ -7,8 +7,10 @@ from msgspec import Meta, Struct
 from molecule_core.access.model import CredentialKind as Credential
 from molecule_core.access.model import Role
 from molecule_core.api.approvals.policies import clean_grants, clean_rules
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.auth import Authenticator
+from molecule_core.api.http.response import Response
+from molecule_core.api.messages.send import idempotency_key_of
+from molecule_core.api.query_parameters import (
     AFTER,
     BEFORE,
     LIMIT,
@@ -20,19 +22,17 @@ from molecule_core.api.http.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import (
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.messages.send import idempotency_key_of
 from molecule_core.approvals import rules
 from molecule_core.approvals.model import (
     Approval,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from molecule_core.access.model import CredentialKind as Credential
 from molecule_core.api.delegations.a2a_delegation import EXTENSIONS_HEADER, is_delegation_request
 from molecule_core.api.delegations.access import DelegationAccess
-from molecule_core.api.http.routing import Request, Route
 from molecule_core.api.messages.send import idempotency_key_of
+from molecule_core.api.routing import Request, Route
 from molecule_core.approvals import rules
 from molecule_core.approvals.model import Approval, ApprovalRequest, ApprovalStatus
 from molecule_core.approvals.reader import ApprovalReader

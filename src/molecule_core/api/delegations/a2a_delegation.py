@@ -6,8 +6,9 @@ Called by `api/messages/send.py`, which parses the request; calls the writer and
 import asyncio
 from typing import Any
 
-from molecule_core.api.http.routing import Request, Response, json_response
+from molecule_core.api.http.response import Response
 from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
+from molecule_core.api.routing import Request, json_response
 from molecule_core.approvals.model import Approval
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common.clock import to_rfc3339

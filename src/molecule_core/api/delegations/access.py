@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from molecule_core.access.model import Caller, CredentialKind
-from molecule_core.api.http.routing import Request
+from molecule_core.api.routing import Request
 from molecule_core.common.errors import NotFound
 from molecule_core.delegations.model import Delegation
 from molecule_core.delegations.reader import DelegationReader

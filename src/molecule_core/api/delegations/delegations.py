@@ -7,7 +7,10 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.delegations.access import DelegationAccess
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
+from molecule_core.api.messages.send import idempotency_key_of, message_parts, sender_of
+from molecule_core.api.query_parameters import (
     BEFORE,
     LIMIT,
     ORG,
@@ -18,21 +21,18 @@ from molecule_core.api.http.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import (
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import (
     ADMIN,
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
-from molecule_core.api.messages.send import idempotency_key_of, message_parts, sender_of
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits

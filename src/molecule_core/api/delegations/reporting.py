@@ -7,17 +7,10 @@ from msgspec import Meta, Struct
 
 from molecule_core.api.delegations.access import DelegationAccess
 from molecule_core.api.delegations.progress_throttle import ProgressThrottle
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import (
-    WORKSPACE,
-    AccessPolicy,
-    Request,
-    Response,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.http.response import Response
 from molecule_core.api.messages.send import message_parts, sender_of
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import WORKSPACE, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import InvalidField, InvalidMessage
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line

@@ -1,26 +1,31 @@
 """HTTP/1.1 connection: llhttp parses, each response is one write.
 
-A request is read completely (routes with `streams_body` read their body in chunks) and passed to the application
-without an ASGI scope, messages or, on the hot path, a task; docs/decisions/0004 has the measurements. Bounded here:
+A request is read completely (a streamed body is read in chunks by its handler) and passed to the application without an
+ASGI scope, messages or, on the hot path, a task; docs/http-server.md has the measurements. `api/asgi/` runs the same
+application behind other servers. Bounded here:
 headers and bodies in size and time, idle connections and unread responses in time, pipelined requests in number.
 There is one timer per connection, none per request.
 
-Called by the listener; calls `api/http/application.py`.
+Called by the listener; calls `api/application.py`.
 """
 
 import asyncio
 from collections import deque
-from typing import cast
+from typing import Generic, cast
 
 import httptools
 
-from molecule_core.api.http.application import Application, error_response
+from molecule_core.api.http.application_protocol import HttpApplication, R
 from molecule_core.api.http.connection_registry import ConnectionRegistry
 from molecule_core.api.http.deadlines import Deadline, WriteBacklog
-from molecule_core.api.http.rate_limits import ClientAddress
+from molecule_core.api.http.held_connection import EventStreamConnection
 from molecule_core.api.http.request_body import StreamingBody
 from molecule_core.api.http.request_cycle import RequestCycle, head_without_upgrade, offers_websocket
-from molecule_core.api.http.routing import ConnectionUpgrade, Response
+from molecule_core.api.http.response import EventStream, Response, StreamedBody, WebSocketUpgrade
+from molecule_core.api.http.response_head import render_stream_head
+from molecule_core.api.http.streaming_response import StreamingResponse
+from molecule_core.api.http.websocket_connection import ServerWebSocket
+from molecule_core.api.http.websocket_protocol import handshake_response
 from molecule_core.common import errors
 from molecule_core.common.limits import Limits
 
@@ -31,16 +36,16 @@ _MAX_PIPELINED = 16
 _IDLE, _HEAD, _BODY, _BUSY = range(4)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol, Generic[R]):
     """Server side of one client connection."""
 
-    def __init__(self, application: Application, limits: Limits, registry: ConnectionRegistry) -> None:
+    def __init__(self, application: HttpApplication[R], limits: Limits, registry: ConnectionRegistry) -> None:
         self.application = application
         self.limits = limits
         self._registry = registry
         self._parser = httptools.HttpRequestParser(self)
-        self._queue: deque[RequestCycle] = deque()
-        self._current: RequestCycle | None = None
+        self._queue: deque[RequestCycle[R]] = deque()
+        self._current: RequestCycle[R] | None = None
         self._closing = False
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -61,7 +66,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection, or reject it if there are too many."""
         self._transport = cast(asyncio.Transport, transport)
-        self._client = ClientAddress(transport.get_extra_info("peername"), self.application.rate_limiter)
+        self._client = self.application.client_address(transport.get_extra_info("peername"))
         self._registry.connections.add(self)
         self._arm_deadline()
         if len(self._registry.connections) > self.limits.connections:
@@ -161,8 +166,8 @@ class Connection(asyncio.Protocol):
         if self._queue:
             self._current = None
             if self._queue[-1].keep_alive:  # after `Connection: close` nothing more is answered
-                error_cycle = RequestCycle(self._client, keep_alive=False)
-                error_cycle.rejection, error_cycle.is_complete = error_response(error), True
+                error_cycle = RequestCycle[R](self._client, keep_alive=False)
+                error_cycle.rejection, error_cycle.is_complete = self.application.error_response(error), True
                 self._queue.append(error_cycle)
             return
         if unfinished is not None:
@@ -211,7 +216,9 @@ class Connection(asyncio.Protocol):
                 return
         keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
         method, stays_open = self._parser.get_method(), not (self._closing or self._upgrading)
-        cycle = RequestCycle(self._client, keep_alive=keep_alive and stays_open, head_only=method == b"HEAD")
+        cycle: RequestCycle[R] = RequestCycle(
+            self._client, keep_alive=keep_alive and stays_open, head_only=method == b"HEAD"
+        )
         self._current = cycle
         self._queue.append(cycle)
         self._stage = _BODY
@@ -268,9 +275,9 @@ class Connection(asyncio.Protocol):
 
     # -- responses -----------------------------------------------------------------------------------------------------
 
-    def _reject(self, cycle: RequestCycle, error: errors.MoleculeError) -> None:
+    def _reject(self, cycle: RequestCycle[R], error: errors.MoleculeError) -> None:
         """Reject a request before its handler runs. The response is sent in its turn."""
-        cycle.rejection = error_response(error, self._client.rate_status)
+        cycle.rejection = self.application.error_response(error, self._client.rate_status)
         if self._queue[0] is cycle:
             self._write_response(cycle, cycle.rejection)
 
@@ -288,10 +295,10 @@ class Connection(asyncio.Protocol):
             self._enter_stage(_IDLE)
             self._arm_deadline()
 
-    def _start_handler(self, cycle: RequestCycle) -> None:
+    def _start_handler(self, cycle: RequestCycle[R]) -> None:
         cycle.is_started = True
         if cycle.rejection is not None or cycle.request is None:
-            self._write_response(cycle, cycle.rejection or error_response(errors.BadHttp()))
+            self._write_response(cycle, cycle.rejection or self.application.error_response(errors.BadHttp()))
             return
         cycle.request.body = b"".join(cycle.body)  # no copy if there is only one part
         task = self.application.dispatch(cycle.request, lambda response: self._write_response(cycle, response))
@@ -300,17 +307,17 @@ class Connection(asyncio.Protocol):
             self._registry.tasks.add(task)
             task.add_done_callback(self._registry.tasks.discard)
 
-    def _write_response(self, cycle: RequestCycle, response: Response) -> None:
+    def _write_response(self, cycle: RequestCycle[R], response: Response) -> None:
         """Send a response in one write."""
         cycle.is_answered = True
         if cycle.body_stream is not None:
             cycle.body_stream.close()
         if self._transport.is_closing():
             return
-        self.application.record_response(cycle.request, response.status, self._deadline.elapsed())
-        if response.upgrade is not None:
-            self._upgrade(response.upgrade, cycle.rate_header_bytes(response))
+        if response.takeover is not None:
+            self._take_over(cycle, response)
             return
+        self.application.record_response(cycle.request, response.status, self._deadline.elapsed())
         self._queue.popleft()  # control: answered-dropped
         if len(self._queue) == _MAX_PIPELINED and self._write_backlog is None:
             self._transport.resume_reading()
@@ -319,20 +326,38 @@ class Connection(asyncio.Protocol):
         if cycle.is_complete:
             self._finish_cycle(cycle)
 
-    def _finish_cycle(self, cycle: RequestCycle) -> None:
+    def _finish_cycle(self, cycle: RequestCycle[R]) -> None:
         """Continue with the next request, or close the connection."""
         if cycle.keep_alive:
             self._process_queue()
         else:
             self._transport.close()
 
-    def _upgrade(self, upgrade_to: ConnectionUpgrade, rate: bytes) -> None:
-        """Pass the connection on to another protocol."""
+    def _take_over(self, cycle: RequestCycle[R], response: Response) -> None:
+        """Pass the connection on to a protocol that sends the rest of the response."""
+        takeover, handshake = response.takeover, None
+        if isinstance(takeover, WebSocketUpgrade):
+            handshake = None if cycle.request is None else handshake_response(cycle.request.headers)
+            if handshake is None:
+                self._write_response(cycle, self.application.error_response(errors.WebSocketRequired()))
+                return
+        self.application.record_response(cycle.request, response.status, self._deadline.elapsed())
         self._deadline.stop()
-        self._registry.connections.discard(self)
+        connections, rate = self._registry.connections, cycle.rate_header_bytes(response)
+        connections.discard(self)
         self._queue.clear()
         self._transport.resume_reading()
-        upgrade_to(self._transport, self._registry.connections, b"".join(self._upgrade_buffer), rate)
+        if isinstance(takeover, EventStream):
+            head = render_stream_head(response, rate)
+            EventStreamConnection(takeover.handler).take_over(self._transport, connections, head)
+        elif isinstance(takeover, StreamedBody):
+            StreamingResponse(
+                response, takeover.source, self._registry.send_semaphore, stall_seconds=self.limits.body_seconds
+            ).take_over(self._transport, connections, rate)
+        elif isinstance(takeover, WebSocketUpgrade) and handshake is not None:
+            head = handshake.removesuffix(b"\r\n") + rate + b"\r\n"
+            received = b"".join(self._upgrade_buffer)
+            ServerWebSocket(takeover.handler).take_over(self._transport, connections, head, received)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -381,7 +406,7 @@ class Connection(asyncio.Protocol):
         is_answered = cycle.is_answered or cycle.is_complete or len(self._queue) > 1
         if not self._transport.is_closing() and not is_answered:
             cycle.keep_alive = False
-            response = error_response(error)
+            response = self.application.error_response(error)
             self._transport.write(cycle.head_bytes(response, self._registry.date_header()) + response.body)
         if not linger or self._transport.is_closing():
             self._transport.close()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from molecule_core.api.http.streaming_response import new_send_semaphore
 from molecule_core.common.clock import SECOND, Clock
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -54,6 +55,7 @@ class ConnectionRegistry:
     def __init__(self, clock: Clock) -> None:
         self.connections = OpenConnections(self._on_removed)
         self.tasks = NotifyingSet(self._on_removed)
+        self.send_semaphore = new_send_semaphore()
         self._clock = clock
         self._second = -1
         self._date = b""
@@ -68,7 +70,7 @@ class ConnectionRegistry:
         return self._date
 
     async def wait_until_empty(self) -> None:
-        """Wait until no connection and no task is left. Only one caller may wait at a time."""
+        """Wait until no connection and no task is left. Only one task may wait at a time."""
         if self.connections or self.tasks:
             self._empty_future = asyncio.get_running_loop().create_future()
             await self._empty_future

@@ -1,21 +1,19 @@
 """Streaming parser of multipart/form-data: yields the start of each file, then its bytes.
 
-No I/O, and no buffer beyond one header line of a part; callers bound the total size. Nothing is unpacked, and parts
+No I/O, and no buffer beyond one header line of a part; the server bounds the total size. Nothing is unpacked, and parts
 are never nested. The `multipart` package is imported with the first form.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from molecule_core.api.http.routing import Request
 from molecule_core.common.errors import InvalidUpload
 
 if TYPE_CHECKING:
     from multipart import MultipartError, MultipartSegment, PushMultipartParser
 
-FILES_FIELD = "files"
 _FORM_TYPE = "multipart/form-data"
 # RFC 2046, 5.1.1.
 _MAX_BOUNDARY_LENGTH = 70
@@ -32,39 +30,41 @@ class FilePart(Struct, frozen=True):
     mime_type: str | None
 
 
-async def read_form(request: Request) -> AsyncGenerator[FilePart | bytes, None]:
-    """Yield the files of a form: a `FilePart`, then its bytes. Raises InvalidUpload."""
+async def read_form(
+    content_type: str | None, chunks: AsyncIterator[bytes], field: str
+) -> AsyncGenerator[FilePart | bytes, None]:
+    """Yield the files of a form: a `FilePart`, then its bytes. Raises InvalidUpload.
+
+    `field`: the name that all fields of the form must have."""
     from multipart import MultipartError, PushMultipartParser
 
     parser = PushMultipartParser(
-        _boundary(request.header(b"content-type")), max_header_size=_MAX_HEADER_LINE, max_segment_count=_MAX_PARTS
+        _boundary(content_type), max_header_size=_MAX_HEADER_LINE, max_segment_count=_MAX_PARTS
     )
-    if request.body_stream is None:
-        raise LookupError("this route does not stream")
     try:
-        async for piece in request.body_stream:
-            for found in _parse_piece(parser, piece):
+        async for piece in chunks:
+            for found in _parse_piece(parser, piece, field):
                 yield found
         parser.close()
     except MultipartError as error:
         raise InvalidUpload(reason=_error_text(error)) from None
 
 
-def _parse_piece(parser: "PushMultipartParser", piece: bytes) -> Iterator[FilePart | bytes]:
+def _parse_piece(parser: "PushMultipartParser", piece: bytes, field: str) -> Iterator[FilePart | bytes]:
     if parser.closed:  # data after the last boundary is ignored
         return
     for found in parser.parse(piece):
         if isinstance(found, bytes | bytearray):
             yield bytes(found)
         elif found is not None:  # None ends a part
-            yield _to_file_part(found)
+            yield _to_file_part(found, field)
 
 
-def _to_file_part(part: "MultipartSegment") -> FilePart:
-    if part.name != FILES_FIELD:
+def _to_file_part(part: "MultipartSegment", field: str) -> FilePart:
+    if part.name != field:
         raise InvalidUpload(reason="it has a field with another name")
     if part.filename is None:
-        raise InvalidUpload(reason=f"its field {FILES_FIELD} has no file name")
+        raise InvalidUpload(reason=f"its field {field} has no file name")
     return FilePart(part.filename, part.content_type)
 
 

@@ -1,36 +1,24 @@
-"""Rate limits per caller: token buckets in memory.
+"""Token buckets in memory, and the key of a client address.
 
 A bucket holds one minute's tokens and is stored as the time at which it is full again. That is exact and needs no
 timer, and full buckets need no storage: buckets untouched for a minute are dropped.
 """
 
-import enum
 import ipaddress
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import RateLimited
-from molecule_core.common.limits import Limits
 
 _MINUTE = 60.0
-# Bound of one kind of bucket per minute; with more callers, the oldest buckets start full again.
+# Bound of one kind of bucket per minute; with more keys, the oldest buckets start full again.
 _MAX_BUCKETS = 100_000
 _EPSILON = 1e-6
 _FULL_SECONDS = _MINUTE + _EPSILON
 # Network of one customer of an IPv6 provider; the customer controls all of its addresses.
 _IPV6_NETWORK_BITS = 64
-
-
-class RateClass(enum.Enum):
-    """Rate limit that a request is charged to."""
-
-    REQUEST = "a request"
-    SEND = "a request and, of a workspace, a message"
-    LOGIN = "a try to log in"
-
-
-SEND_RATE = RateClass.SEND
 
 
 class RateStatus(NamedTuple):
@@ -105,44 +93,17 @@ class TokenBuckets:
         return RateStatus(self._limit, int((_MINUTE - backlog) / self._cost + _EPSILON), -int(-backlog // 1))
 
 
-class RateLimiter:
-    """All token buckets of a server process."""
-
-    def __init__(self, limits: Limits, clock: Clock) -> None:
-        self._requests = TokenBuckets(limits.requests_per_minute, clock)
-        self._sends = TokenBuckets(limits.sends_per_minute, clock)
-        self._org_sends = TokenBuckets(limits.org_sends_per_minute, clock)
-        self._anonymous = TokenBuckets(limits.anonymous_per_minute, clock)
-        self._logins = TokenBuckets(limits.logins_per_minute, clock)
-        self._clock = clock
-        self.charge_request = self._requests.consume
-        self.charge_anonymous = self._anonymous.consume
-        self.check_anonymous = self._anonymous.check_available
-        self.anonymous_status = self._anonymous.current_status
-        self.charge_login = self._logins.consume
-
-    def charge_sends(self, workspace_id: str, org_id: str, count: int = 1) -> RateStatus:
-        """Charge sent messages to a workspace, then to its org. Raises RateLimited.
-
-        The workspace comes first, so that a flooding workspace does not empty the bucket of its org."""
-        if count < 1:
-            return self._sends.current_status(workspace_id)
-        now = self._clock.monotonic()
-        backlog = self._sends.consume_at(workspace_id, now, count)
-        self._org_sends.consume_at(org_id, now, count)
-        return self._sends.status_at(backlog)
-
-
 class ClientAddress:
     """Rate limit key of a connection's peer, and its status after the last request."""
 
-    __slots__ = ("_rate_limiter", "address", "rate_status")
+    __slots__ = ("_status_of", "address", "rate_status")
 
-    def __init__(self, peer: Any, rate_limiter: RateLimiter) -> None:
-        self._rate_limiter = rate_limiter
+    def __init__(self, peer: Any, status_of: Callable[[str], RateStatus]) -> None:
+        """Create the key of a peer. `status_of` returns the current status of a key."""
+        self._status_of = status_of
         self.address = address_key(peer)
         self.rate_status: RateStatus | None = None
 
     def current_status(self) -> RateStatus:
         """Return the status of the address."""
-        return self._rate_limiter.anonymous_status(self.address)
+        return self._status_of(self.address)

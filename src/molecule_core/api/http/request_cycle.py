@@ -1,14 +1,16 @@
 """State of one request, from its first header to its response."""
 
 import asyncio
+from typing import Generic
 
+from molecule_core.api.http.application_protocol import R
 from molecule_core.api.http.rate_limits import ClientAddress
 from molecule_core.api.http.request_body import StreamingBody
+from molecule_core.api.http.response import Response
 from molecule_core.api.http.response_head import rate_headers, render_head
-from molecule_core.api.http.routing import Request, Response
 
 
-class RequestCycle:
+class RequestCycle(Generic[R]):
     """Request with its body, its response state and its handler task."""
 
     __slots__ = (
@@ -30,7 +32,7 @@ class RequestCycle:
         self.client = client
         self.keep_alive = keep_alive
         self.head_only = head_only
-        self.request: Request | None = None
+        self.request: R | None = None
         self.rejection: Response | None = None
         self.body: list[bytes] = []
         self.body_size = 0

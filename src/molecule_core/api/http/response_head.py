@@ -4,16 +4,16 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from molecule_core.api.http.rate_limits import RateStatus
-from molecule_core.api.http.routing import Response
+from molecule_core.api.http.response import EventStream, Response
 
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _SECURITY_HEADERS = (
-    b"x-content-type-options: nosniff\r\n"
-    b"referrer-policy: no-referrer\r\n"
-    b"cross-origin-resource-policy: same-origin\r\n"
-    b"cross-origin-opener-policy: same-origin\r\n"
-    b"content-security-policy: "
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
 )
+_SECURITY_LINES = b"".join(b"%b: %b\r\n" % each for each in _SECURITY_HEADERS) + b"content-security-policy: "
 
 
 def rate_headers(rate_status: RateStatus) -> bytes:
@@ -21,12 +21,16 @@ def rate_headers(rate_status: RateStatus) -> bytes:
     return b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n" % rate_status
 
 
+def rate_header_list(rate_status: RateStatus) -> list[tuple[bytes, bytes]]:
+    """Return the headers of `rate_headers` as pairs."""
+    names = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset")
+    return [(name, b"%d" % value) for name, value in zip(names, rate_status, strict=True)]
+
+
 @lru_cache(64)
 def _common_head(status: int, content_type: bytes, policy: bytes) -> bytes:
     """Return the lines shared by all responses of one kind. There are few kinds, except for file types."""
-    return b"".join(
-        (_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SECURITY_HEADERS, policy, b"\r\n")
-    )
+    return b"".join((_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SECURITY_LINES, policy, b"\r\n"))
 
 
 def render_head(
@@ -52,17 +56,37 @@ def render_head(
     return b"".join(lines)
 
 
-def render_stream_head(content_type: bytes, rate: bytes) -> bytes:
+def render_stream_head(response: Response, rate: bytes) -> bytes:
     """Render the head of a response that ends when the connection closes."""
+    own_lines = b"".join(b"%b: %b\r\n" % each for each in response.headers)
     return b"".join(
         (
-            _STATUS_LINES[200],
+            _STATUS_LINES[response.status],
             b"content-type: ",
-            content_type,
-            b"\r\ncache-control: no-store\r\nconnection: close\r\n",
-            _SECURITY_HEADERS,
-            b"default-src 'none'; frame-ancestors 'none'\r\n",
+            response.content_type,
+            b"\r\n",
+            own_lines,
+            b"connection: close\r\n",
+            _SECURITY_LINES,
+            response.content_security_policy,
+            b"\r\n",
             rate,
             b"\r\n",
         )
     )
+
+
+def header_list(response: Response, rate_status: RateStatus, *, length: int | None = None) -> list[tuple[bytes, bytes]]:
+    """Return the headers of `render_head` as pairs, without those of the connection (date, connection).
+
+    `length`: size of a streamed body; default: of `response.body`."""
+    body_length = len(response.body) if length is None else length
+    is_endless = isinstance(response.takeover, EventStream)
+    return [
+        (b"content-type", response.content_type),
+        *_SECURITY_HEADERS,
+        (b"content-security-policy", response.content_security_policy),
+        *(() if is_endless else ((b"content-length", b"%d" % body_length),)),
+        *rate_header_list(rate_status),
+        *response.headers,
+    ]

@@ -5,30 +5,18 @@ Takes the connection over from `api/http/connection.py` and closes it at the end
 
 import asyncio
 import logging
-from typing import Any, Protocol
+from typing import Any
 
+from molecule_core.api.http.response import ByteSource, Response
 from molecule_core.api.http.response_head import render_head
-from molecule_core.api.http.routing import Response
 from molecule_core.api.http.socket_options import limit_unsent_bytes
 
 # Large enough that a file does not take thousands of reads, small enough for many concurrent downloads.
-_CHUNK_BYTES = 64 << 10
+SEND_CHUNK_BYTES = 64 << 10
 # Chunks read at once by all downloads together: bounds the copying between two iterations of the event loop, so
 # that many downloads starting together do not block other connections.
 _CONCURRENT_CHUNKS = 2
 _log = logging.getLogger("molecule.http")
-
-
-class ByteSource(Protocol):
-    """Source of a response body of known size."""
-
-    size: int
-
-    async def read(self, count: int) -> bytes:
-        """Read at most `count` bytes; empty at the end."""
-
-    def close(self) -> None:
-        """Close the source."""
 
 
 def new_send_semaphore() -> asyncio.Semaphore:
@@ -49,13 +37,8 @@ class StreamingResponse(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
 
-    def to_response(self) -> Response:
-        """Return the response that passes the connection to this protocol."""
-        return Response(b"", upgrade=self._take_over)
-
-    def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
+    def take_over(self, transport: asyncio.Transport, connections: set[Any], rate: bytes) -> None:
         """Start sending. Further input of the client is ignored."""
-        del data
         self._transport, self._connections = transport, connections
         limit_unsent_bytes(transport)
         self._head = render_head(self._response, b"", rate, keep_alive=False, length=self._source.size)
@@ -69,7 +52,7 @@ class StreamingResponse(asyncio.Protocol):
             remaining = self._source.size
             while remaining > 0 and await self._wait_drained():
                 async with self._semaphore:
-                    chunk = await self._source.read(min(_CHUNK_BYTES, remaining))
+                    chunk = await self._source.read(min(SEND_CHUNK_BYTES, remaining))
                     self._transport.write(chunk)
                 if not chunk:  # the source was cut short: the client notices by the content length
                     break

@@ -6,7 +6,8 @@ Public: the reader is a model that follows a link without a credential, and the 
 from collections.abc import Callable
 from functools import cache
 
-from molecule_core.api.http.routing import PUBLIC, Handler, Request, Response, Route
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import PUBLIC, Handler, Request, Route
 from molecule_core.tools import agent_docs
 
 _MARKDOWN = "text/markdown"

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from molecule_core.api.http.routing import Request, Response, json_response
+from molecule_core.api.http.response import Response
 from molecule_core.api.instructions.template_views import to_template_parts
+from molecule_core.api.routing import Request, json_response
 from molecule_core.common.errors import AmbiguousTemplate, InvalidField, NotFound
 from molecule_core.instructions import rules
 from molecule_core.instructions.model import (

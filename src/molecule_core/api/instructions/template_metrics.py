@@ -5,11 +5,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

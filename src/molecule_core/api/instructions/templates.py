@@ -6,17 +6,17 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.instructions.previews import HistoryPreviewBody, PreviewRenderer, TrialPreviewBody
+from molecule_core.api.instructions.template_views import to_template_parts, to_version_view
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.instructions.previews import HistoryPreviewBody, PreviewRenderer, TrialPreviewBody
-from molecule_core.api.instructions.template_views import to_template_parts, to_version_view
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import AmbiguousTemplate, InvalidField, NotFound
 from molecule_core.instructions import rules

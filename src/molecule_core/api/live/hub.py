@@ -365,7 +365,7 @@ class _OrgChannel:
 
     def _send_to(self, event: EncodedEvent, subscribers: Iterable[LiveSubscriber]) -> int:
         """Send an event to the live ones of these subscribers and return their number."""
-        frames: dict[tuple[type, int], bytes] = {}
+        frames: dict[tuple[object, int], bytes] = {}
         slow, sent = [], 0
         for subscriber in subscribers:
             if subscriber.is_live and not 0 < event.seq <= subscriber.cursor:

@@ -3,23 +3,23 @@
 from collections.abc import Callable
 
 from molecule_core.access.model import Caller, CredentialKind
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.query_parameters import ORG, csv_param, query_params, read_text_param
-from molecule_core.api.http.routing import (
-    ALL_CREDENTIALS,
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Response,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.auth import Authenticator
+from molecule_core.api.http.response import Response
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.live.sse import LegacySseConnection, SseConnection
 from molecule_core.api.live.subscribers import LiveSubscriber
 from molecule_core.api.live.websocket import WebSocketConnection
 from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.api.query_parameters import ORG, csv_param, query_params, read_text_param
+from molecule_core.api.routing import (
+    ALL_CREDENTIALS,
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
 from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.feed import EncodedEvent, Feed

@@ -1,19 +1,15 @@
 """Live channel as server-sent events: plain HTTP for scripts, resumed by `Last-Event-ID`.
 
-Takes connections over from `api/http/connection.py`; calls `api/live/hub.py`.
+Handler of an event stream of the server; calls `api/live/hub.py`.
 """
 
-import asyncio
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import msgspec
 
-from molecule_core.api.http.response_head import render_stream_head
-from molecule_core.api.http.routing import Response
-from molecule_core.api.live.held_connection import LiveConnection
+from molecule_core.api.http.response import Channel, Response, event_stream_response
 from molecule_core.api.live.hub import CLOSE_INTERNAL, LiveHub
+from molecule_core.api.live.live_connection import LiveConnection
 from molecule_core.api.live.subscribers import ChannelWork, LiveSubscriber
 from molecule_core.views.feed import EncodedEvent
 
@@ -26,21 +22,13 @@ class SseConnection(LiveConnection):
         self._epoch = epoch.encode()
 
     def to_response(self, subscriber: LiveSubscriber, first: Callable[[], ChannelWork]) -> Response:
-        """Return the response that turns the connection into this stream."""
-        self._subscriber = subscriber
-        return Response(b"", upgrade=partial(self._take_over, first))
+        """Return the response that opens this stream."""
+        self._subscriber, self._first = subscriber, first
+        return event_stream_response(self)
 
-    def _take_over(
-        self,
-        first: Callable[[], ChannelWork],
-        transport: asyncio.Transport,
-        connections: set[Any],
-        _data: bytes,
-        rate: bytes,
-    ) -> None:
-        self._start_channel(
-            transport, connections, render_stream_head(b"text/event-stream; charset=utf-8", rate), first
-        )
+    def on_open(self, channel: Channel) -> None:
+        """Start the subscription."""
+        self._start_work(channel, self._first)
 
     def encode_event(self, prev: int, event: EncodedEvent) -> bytes:
         """Encode an event. Its id allows the client to resume; transient events have none."""
@@ -61,13 +49,13 @@ class SseConnection(LiveConnection):
     def _close_protocol(self, code: int, _reason: str) -> None:
         """End the stream. A client that reads too slowly loses unread data, and resumes."""
         if code == CLOSE_INTERNAL:
-            self._close_gracefully()
+            self._channel.close_gracefully()
         else:
-            self._transport.abort()
+            self._channel.abort()
 
-    def shutdown(self) -> None:
+    def on_shutdown(self) -> None:
         """Close the stream."""
-        self._close_gracefully()
+        self._channel.close_gracefully()
 
 
 class LegacySseConnection(SseConnection):

@@ -22,9 +22,11 @@ class EventTransport(Protocol):
     """Whether the client handles `snapshot_required`."""
     has_snapshot: bool
     """Whether the client can load a snapshot instead of the missed events."""
+    encoding: object
+    """Transports of equal `encoding` encode an event alike."""
 
     def encode_event(self, prev: int, event: EncodedEvent) -> bytes:
-        """Encode an event. The result is shared by all transports of the class whose last event was `prev`."""
+        """Encode an event. The result is shared by all transports of the `encoding` whose last event was `prev`."""
 
     def encode_control(self, frame: msgspec.Struct, at: int) -> bytes:
         """Encode a control frame, after which the client is at journal number `at`."""
@@ -120,11 +122,11 @@ class LiveSubscriber:
         self.last_delivered = -1
         self.idle_checks = 0
 
-    def send_event(self, event: EncodedEvent, frames: dict[tuple[type, int], bytes]) -> None:
+    def send_event(self, event: EncodedEvent, frames: dict[tuple[object, int], bytes]) -> None:
         """Send an event. `frames` holds encodings that subscribers share."""
         if self.rewrite is not None and event.message_row is not None:
             event, frames = self.rewrite(event), {}
-        key = (type(self.transport), self.last_sent)
+        key = (self.transport.encoding, self.last_sent)
         data = frames.get(key)
         if data is None:
             data = frames[key] = self.transport.encode_event(self.last_sent, event)

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import Request
 from molecule_core.common.text import truncate_line
 from molecule_core.tools.mcp_dispatcher import (
     CAPABILITIES_KEY,

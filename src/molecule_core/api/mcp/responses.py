@@ -3,30 +3,28 @@
 A response starts as JSON. It becomes a stream with the first message before the answer (progress), or when the answer
 takes long, so that proxies do not time out. One task checks all open responses.
 
-Called by `api/mcp/routes.py`; streams are connections of `api/live/held_connection.py`.
+Called by `api/mcp/routes.py`; streams are handlers of the server's event streams (`api/http/response.py`).
 """
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from molecule_core.access.model import Caller
-from molecule_core.api.http.response_head import render_stream_head
-from molecule_core.api.http.routing import Request, Response
-from molecule_core.api.live.held_connection import HeldConnection
+from molecule_core.api.http.response import Channel, Response, event_stream_response
 from molecule_core.api.live.subscribers import AuthorizedChannel
 from molecule_core.api.live.transient_events import clock_sleep
+from molecule_core.api.routing import Request
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import InvalidCredential, MoleculeError
 from molecule_core.common.limits import Limits
 from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage
 
-_EVENTS = b"text/event-stream; charset=utf-8"
 _KEEPALIVE = b": alive\n\n"
 # Checks in which a client read none of its unread data before it is disconnected.
 _MAX_IDLE_CHECKS = 2
@@ -39,54 +37,67 @@ def format_event(message: JsonRpcMessage) -> bytes:
     return b"event: message\ndata: %s\n\n" % msgspec.json.encode(message)
 
 
-class SseResponse(HeldConnection):
-    """Response sent as events until it is finished. `on_lost` is called when the connection is gone."""
+class SseResponse:
+    """Handler of a response that is sent as events until it is finished."""
 
-    def __init__(self, on_lost: Callable[[], None]) -> None:
-        super().__init__()
+    _channel: Channel
+
+    def __init__(self, on_opened: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Create a handler. `on_opened` sends the first events; `on_lost` is called when the connection is gone."""
+        self._on_opened = on_opened
         self._on_lost = on_lost
         self._send_lock = asyncio.Lock()
         self._last_delivered, self._idle_checks = -1, 0
         self.is_open = False
 
-    def open(self, first: Iterable[bytes], transport: asyncio.Transport, connections: set[Any], rate: bytes) -> None:
-        """Take the connection over; send the head and the buffered events."""
+    def on_open(self, channel: Channel) -> None:
+        """Start to send."""
         self.is_open = True
-        self._hold_connection(transport, connections, render_stream_head(_EVENTS, rate) + b"".join(first))
+        self._channel = channel
+        self._on_opened()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; they are buffered until the client reads."""
+        self._channel.write(data)
+
+    async def wait_drained(self) -> None:
+        """Wait until the client has read nearly everything."""
+        await self._channel.wait_drained()
 
     async def send_when_drained(self, data: bytes) -> None:
         """Send data of any size once the client has read nearly everything before it.
 
         One sender at a time: of several waiting senders, all but the first would find the buffer filled again."""
         async with self._send_lock:
-            await self.wait_drained()
-            if not self._transport.is_closing():
-                self.write(data)
+            await self._channel.wait_drained()
+            if not self._channel.is_closing():
+                self._channel.write(data)
 
     def send_keepalive(self) -> None:
         """Send a keepalive, unless unread data already serves as one."""
-        if not self.unread_bytes() and not self._transport.is_closing():
-            self.write(_KEEPALIVE)
+        if not self._channel.unread_bytes() and not self._channel.is_closing():
+            self._channel.write(_KEEPALIVE)
 
     def is_stuck(self) -> bool:
         """Return whether the client read none of its unread data during the last checks."""
-        previous, self._last_delivered = self._last_delivered, self.delivered_bytes()
-        self._idle_checks = self._idle_checks + 1 if self.unread_bytes() > 0 and previous == self._last_delivered else 0
+        previous, self._last_delivered = self._last_delivered, self._channel.delivered_bytes()
+        is_idle = self._channel.unread_bytes() > 0 and previous == self._last_delivered
+        self._idle_checks = self._idle_checks + 1 if is_idle else 0
         return self._idle_checks >= _MAX_IDLE_CHECKS
 
     def finish(self) -> None:
         """Close once the client has read everything."""
-        self._transport.close()
+        self._channel.finish()
 
     def abort(self) -> None:
         """Close at once."""
-        self._transport.abort()
+        self._channel.abort()
 
-    def shutdown(self) -> None:
+    def on_shutdown(self) -> None:
         """Do nothing: pending answers are awaited, as on every other connection."""
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
+    def on_lost(self) -> None:
+        """Report that the connection is gone."""
         self._on_lost()
 
 
@@ -94,22 +105,22 @@ class ServerStreamConnection(SseResponse):
     """Stream of a session for messages that answer no request."""
 
     def __init__(self, on_lost: Callable[[], None], limit: int) -> None:
-        super().__init__(on_lost)
+        super().__init__(lambda: self.write(_KEEPALIVE), on_lost)
         self._limit = limit
 
     def send_now(self, data: bytes) -> bool:
         """Send data at once. If the client has too much unread, abort the stream and return False."""
-        if self._transport.is_closing():
+        if self._channel.is_closing():
             return True
-        if self.unread_bytes() > self._limit:
+        if self._channel.unread_bytes() > self._limit:
             self.abort()
             return False
-        self.write(data)
+        self._channel.write(data)
         return True
 
-    def shutdown(self) -> None:
+    def on_shutdown(self) -> None:
         """Close the stream."""
-        self._close_gracefully()
+        self._channel.close_gracefully()
 
 
 class MonitoredResponse(AuthorizedChannel, Protocol):
@@ -203,7 +214,7 @@ class PostResponse:
         self._format_decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._checks = 0
         self._unsent_events = 0
-        self._stream = SseResponse(self.abandon)
+        self._stream = SseResponse(self._send_buffered, self.abandon)
         self.on_finished: Callable[[], None] = lambda: None
 
     @property
@@ -261,12 +272,13 @@ class PostResponse:
             self._format_decided.set_result(None)
 
     def to_stream_response(self) -> Response:
-        """Return the response that takes the connection over."""
-        return Response(b"", upgrade=self._take_over)
+        """Return the response that sends events."""
+        return event_stream_response(self._stream)
 
-    def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
-        self._stream.open(self._buffered, transport, connections, rate)
-        self._buffered = []
+    def _send_buffered(self) -> None:
+        """Send the messages that came before the stream was open."""
+        buffered, self._buffered = self._buffered, []
+        self._stream.write(b"".join(buffered))
         if self.is_complete:
             self._stream.finish()
 
@@ -323,11 +335,8 @@ class ServerStream:
         self._stream = ServerStreamConnection(on_lost, limit)
 
     def to_response(self) -> Response:
-        """Return the response that takes the connection over."""
-        return Response(b"", upgrade=self._take_over)
-
-    def _take_over(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
-        self._stream.open((_KEEPALIVE,), transport, connections, rate)
+        """Return the response that sends events."""
+        return event_stream_response(self._stream)
 
     async def send(self, message: JsonRpcMessage) -> None:
         """Send a message, if the stream is open."""

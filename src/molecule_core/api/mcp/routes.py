@@ -14,16 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.routing import (
-    WORKSPACE,
-    AccessPolicy,
-    Request,
-    Response,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.auth import Authenticator
+from molecule_core.api.http.response import Response
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.mcp.negotiation import (
     NO_SESSION,
@@ -41,6 +33,7 @@ from molecule_core.api.mcp.responses import OpenResponses, PostResponse, RpcId, 
 from molecule_core.api.mcp.sessions import HttpMcpSession, McpSessionStore
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost
 from molecule_core.api.operations import McpMetrics
+from molecule_core.api.routing import WORKSPACE, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import CapacityExceeded, InvalidJson
 from molecule_core.org.reader import OrgReader
 from molecule_core.tools.mcp_dispatcher import STATELESS_VERSIONS, McpClientSession, SessionMode

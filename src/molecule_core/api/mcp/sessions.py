@@ -14,9 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
-from molecule_core.api.http.routing import Request
 from molecule_core.api.live.transient_events import clock_sleep
 from molecule_core.api.mcp.responses import REPLACED, OpenResponses, PostResponse, RpcId, ServerStream, current_response
+from molecule_core.api.routing import Request
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import CapacityExceeded, NotFound
 from molecule_core.common.ids import Randomness

@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct, structs
 
-from molecule_core.api.http.application import InternalRequest
-from molecule_core.api.http.routing import Request, Response
+from molecule_core.api.application import InternalRequest
+from molecule_core.api.http.response import Response
 from molecule_core.api.mcp.responses import PostResponse, current_response
+from molecule_core.api.routing import Request
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.common.settings import Settings

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import (
     BEFORE,
     LIMIT,
     enum_param,
@@ -15,11 +16,10 @@ from molecule_core.api.http.query_parameters import (
     read_int_param,
     read_text_param,
 )
-from molecule_core.api.http.routing import (
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

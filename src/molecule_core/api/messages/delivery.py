@@ -3,13 +3,13 @@
 from msgspec import UNSET
 
 from molecule_core.access.model import CredentialKind, Role
-from molecule_core.api.http.query_parameters import BEFORE, LIMIT, query_params, read_int_param, read_text_param
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import BEFORE, LIMIT, query_params, read_int_param, read_text_param
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

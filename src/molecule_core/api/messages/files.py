@@ -12,18 +12,17 @@ from msgspec import Struct
 
 from molecule_core.access.model import CredentialKind, Role
 from molecule_core.api.http.multipart import FilePart, read_form
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response, StreamedBody
+from molecule_core.api.messages.send import sender_of
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.http.streaming_response import StreamingResponse, new_send_semaphore
-from molecule_core.api.messages.send import sender_of
 from molecule_core.common.errors import PreviewUnavailable
 from molecule_core.common.limits import Limits
 from molecule_core.messages.files.attachments import DEFAULT_MIME_TYPE, IMAGE_HEADER_BYTES, image_type
@@ -32,6 +31,7 @@ from molecule_core.messages.files.uploads import FileWriter, Upload, to_file_par
 _SANDBOX_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
 # Access to a file may be withdrawn, and a shared computer would keep a cached copy.
 _NO_STORE = (b"cache-control", b"private, no-store")
+_FILES_FIELD = "files"
 _PLAIN_NAME_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-()")
 
 
@@ -65,7 +65,6 @@ class FileRoutes:
     def __init__(self, files: FileWriter, *, limits: Limits) -> None:
         self._files = files
         self._limits = limits
-        self._send_semaphore = new_send_semaphore()
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -118,9 +117,11 @@ class FileRoutes:
 
     async def upload_files(self, request: Request) -> Response:
         """Store files from fields named `files`. Permission is checked before the first byte is read."""
+        if request.body_stream is None:
+            raise LookupError("this route does not stream")
         upload = self._files.begin_upload(request.workspace.id, sender_of(request.caller))
         try:
-            async with aclosing(read_form(request)) as form:
+            async with aclosing(read_form(request.header(b"content-type"), request.body_stream, _FILES_FIELD)) as form:
                 await _receive_files(upload, form)
             files = await upload.commit()
         finally:
@@ -147,10 +148,7 @@ class FileRoutes:
             request.workspace.id, request.path_param("file_id", "file"), _reading_workspace(request)
         )
         headers = ((b"content-disposition", _content_disposition(file.name)), _NO_STORE)
-        response = Response(b"", 200, headers, DEFAULT_MIME_TYPE.encode(), _SANDBOX_POLICY)
-        return StreamingResponse(
-            response, source, self._send_semaphore, stall_seconds=self._limits.body_seconds
-        ).to_response()
+        return Response(b"", 200, headers, DEFAULT_MIME_TYPE.encode(), _SANDBOX_POLICY, StreamedBody(source))
 
     async def preview_file(self, request: Request) -> Response:
         """Return an image, to be displayed. Its type is read from its first bytes, not taken from the sender."""
@@ -165,10 +163,7 @@ class FileRoutes:
             source.close()
             raise
         headers = ((b"content-disposition", b"inline"), _NO_STORE)
-        response = Response(b"", 200, headers, kind.encode(), _SANDBOX_POLICY)
-        return StreamingResponse(
-            response, source, self._send_semaphore, stall_seconds=self._limits.body_seconds
-        ).to_response()
+        return Response(b"", 200, headers, kind.encode(), _SANDBOX_POLICY, StreamedBody(source))
 
 
 async def _receive_files(upload: Upload, form: AsyncIterator[FilePart | bytes]) -> None:

@@ -7,7 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.api.query_parameters import (
     AFTER,
     BEFORE,
     LIMIT,
@@ -22,18 +24,16 @@ from molecule_core.api.http.query_parameters import (
     string_param,
     time_param,
 )
-from molecule_core.api.http.routing import (
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.messages.inbox_view import InboxPresenter
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import CursorNotFound, InvalidField
 from molecule_core.common.limits import Limits

@@ -6,7 +6,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.messages.send import idempotency_key_of, message_parts
+from molecule_core.api.query_parameters import (
     BEFORE,
     LIMIT,
     enum_param,
@@ -14,19 +16,17 @@ from molecule_core.api.http.query_parameters import (
     read_int_param,
     read_text_param,
 )
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import (
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.messages.send import idempotency_key_of, message_parts
 from molecule_core.common.errors import InvalidField, InvalidMessage
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import MessageMeter

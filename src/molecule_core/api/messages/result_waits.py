@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from molecule_core.api.http.routing import Request
+from molecule_core.api.routing import Request
 from molecule_core.common.errors import MoleculeError, ServerBusy, StoreUnavailable, WorkspaceRemoved
 from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation
 from molecule_core.delegations.reader import DelegationReader

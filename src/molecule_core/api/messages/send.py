@@ -9,21 +9,21 @@ from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, CredentialKind, Role
 from molecule_core.api.delegations.a2a_delegation import EXTENSIONS_HEADER, A2ADelegation, is_delegation_request
-from molecule_core.api.http.errors import JSON_RPC_ERRORS, error_mapping, problem_headers
-from molecule_core.api.http.query_parameters import read_int_param
-from molecule_core.api.http.rate_limits import SEND_RATE, RateLimiter
-from molecule_core.api.http.routing import (
+from molecule_core.api.errors import JSON_RPC_ERRORS, error_mapping, problem_headers
+from molecule_core.api.http.response import Response
+from molecule_core.api.messages.result_waits import ReplyWait, ReplyWaitDeps
+from molecule_core.api.query_parameters import read_int_param
+from molecule_core.api.rate_limits import SEND_RATE, RateLimiter
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     WORKSPACE,
     AccessPolicy,
     DeferredResponse,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.messages.result_waits import ReplyWait, ReplyWaitDeps
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import DeliveryRejected, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
 from molecule_core.common.limits import Limits

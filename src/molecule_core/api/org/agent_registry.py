@@ -5,14 +5,14 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from molecule_core.access.model import CredentialKind, Role
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.query_parameters import query_params, string_param
-from molecule_core.api.http.routing import (
+from molecule_core.api.auth import Authenticator
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import query_params, string_param
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

@@ -1,12 +1,12 @@
 """Routes of setup texts for connecting a host of agents to a workspace. The texts contain no token."""
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import enum_param, query_params, read_text_param
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import enum_param, query_params, read_text_param
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

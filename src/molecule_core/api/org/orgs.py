@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from molecule_core.api.http.routing import ADMIN, AccessPolicy, Request, Response, Route, json_response
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import ADMIN, AccessPolicy, Request, Route, json_response
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.org.model import Org
 from molecule_core.org.reader import OrgReader

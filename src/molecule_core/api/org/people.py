@@ -5,17 +5,17 @@ from msgspec import Struct
 from molecule_core.access.model import CredentialKind, Invitation, Person, Role
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.org.tokens import TokenView, to_token_view
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.live.hub import LiveHub
-from molecule_core.api.org.tokens import TokenView, to_token_view
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InsufficientRole
 

@@ -5,19 +5,19 @@ from msgspec import Struct
 from molecule_core.access.model import Caller, CredentialKind, Person, Role
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
-from molecule_core.api.http.auth import Authenticator, check_same_origin
-from molecule_core.api.http.rate_limits import RateClass
-from molecule_core.api.http.routing import (
+from molecule_core.api.auth import Authenticator, check_same_origin
+from molecule_core.api.http.response import Response
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.rate_limits import RateClass
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     PUBLIC,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.live.hub import LiveHub
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
 from molecule_core.common.settings import Settings
 from molecule_core.common.tokens import hash_token

@@ -7,17 +7,17 @@ from msgspec import Struct
 from molecule_core.access.model import Role, Token
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.org.workspaces import connection_details
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.live.hub import LiveHub
-from molecule_core.api.org.workspaces import connection_details
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InvalidField
 from molecule_core.org.model import Workspace

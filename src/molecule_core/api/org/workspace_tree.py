@@ -4,17 +4,17 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import CONFIRM, CONFIRM_NAME, query_params, read_text_param
-from molecule_core.api.http.routing import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.org.workspaces import InstructionShape, ReplySeconds, check_workspace_numbers, connection_details
+from molecule_core.api.query_parameters import CONFIRM, CONFIRM_NAME, query_params, read_text_param
+from molecule_core.api.routing import (
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,
 )
-from molecule_core.api.org.workspaces import InstructionShape, ReplySeconds, check_workspace_numbers, connection_details
 from molecule_core.common.errors import InvalidField
 from molecule_core.org.model import LifecycleAction, NewWorkspace, TeamSpec, Workspace
 from molecule_core.org.reader import OrgReader

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from molecule_core.access.model import CredentialKind, Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import (
     AFTER,
     CONFIRM,
     CONFIRM_NAME,
@@ -17,12 +18,11 @@ from molecule_core.api.http.query_parameters import (
     read_int_param,
     read_text_param,
 )
-from molecule_core.api.http.routing import (
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

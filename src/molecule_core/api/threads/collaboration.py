@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec.structs import replace
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import query_params, read_text_param, string_param
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import ALL_CREDENTIALS, AccessPolicy, Request, Response, Route, json_response
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import query_params, read_text_param, string_param
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route, json_response
 from molecule_core.api.threads.threads import ThreadAccess
 from molecule_core.common.errors import InvalidField
 from molecule_core.common.limits import Limits

@@ -3,7 +3,8 @@
 import msgspec
 
 from molecule_core.access.model import Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import (
     WAIT,
     int_param,
     query_params,
@@ -11,12 +12,11 @@ from molecule_core.api.http.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.http.routing import (
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     WORKSPACE,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

@@ -2,9 +2,9 @@
 
 from molecule_core.api.app_server.methods import InternalCall
 from molecule_core.api.app_server.websocket import AppServerRoutes
-from molecule_core.api.http.auth import Authenticator
-from molecule_core.api.http.routing import Route
+from molecule_core.api.auth import Authenticator
 from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.routing import Route
 from molecule_core.api.threads.collaboration import CollaborationRoutes
 from molecule_core.api.threads.engines import EngineRoutes
 from molecule_core.api.threads.threads import ThreadRoutes

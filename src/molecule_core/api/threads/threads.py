@@ -3,7 +3,8 @@
 from typing import Any
 
 from molecule_core.access.model import CredentialKind, Role
-from molecule_core.api.http.query_parameters import (
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import (
     BEFORE,
     LIMIT,
     enum_param,
@@ -13,12 +14,11 @@ from molecule_core.api.http.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.http.rate_limits import SEND_RATE
-from molecule_core.api.http.routing import (
+from molecule_core.api.rate_limits import SEND_RATE
+from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     AccessPolicy,
     Request,
-    Response,
     Route,
     WorkspaceScope,
     json_response,

@@ -7,15 +7,17 @@ policy.
 import asyncio
 import enum
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct, field
 
 from molecule_core.access.model import Caller, CredentialKind, Role
-from molecule_core.api.http.query_parameters import QueryParameters
-from molecule_core.api.http.rate_limits import RateClass, RateStatus
+from molecule_core.api.http.rate_limits import RateStatus
+from molecule_core.api.http.response import Response
+from molecule_core.api.query_parameters import QueryParameters
+from molecule_core.api.rate_limits import RateClass
 from molecule_core.common.errors import InvalidField, InvalidJson, MethodNotAllowed, NotFound, RouteNotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import RouteMeter
@@ -50,31 +52,6 @@ class AccessPolicy(Struct, frozen=True):
 
 PUBLIC = AccessPolicy(frozenset())
 """No credential needed. Only for the routes listed in messages.md, item 9."""
-
-
-class ConnectionUpgrade(Protocol):
-    """Callable that takes over a connection.
-
-    `connections` is the server's set of open connections: add the new protocol, and discard it when it ends. `data` is
-    what the client has sent already, `rate` the rate limit header lines."""
-
-    def __call__(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
-        """Take over the connection."""
-
-
-class Response(Struct):
-    """HTTP response.
-
-    `headers` are added to the standard ones. `upgrade` passes the connection to another protocol, which sends its own
-    response. `rate_status` is set if a limit other than the caller's own request rate applies."""
-
-    body: bytes
-    status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    content_type: bytes = b"application/json"
-    content_security_policy: bytes = b"default-src 'none'; frame-ancestors 'none'"
-    upgrade: ConnectionUpgrade | None = None
-    rate_status: RateStatus | None = None
 
 
 class Request(Struct):

@@ -1,6 +1,7 @@
 """Dispatches requests: guards in order, one handler, one response.
 
-Called by `api/http/connection.py`; calls the handlers of the routes.
+Called by `api/http/connection.py` (our server, the fast path) and `api/asgi/` (any ASGI server), through
+`api/http/application_protocol.py`; calls the handlers of the routes.
 """
 
 import asyncio
@@ -9,13 +10,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import httptools
-
 from molecule_core.access.model import Caller, CredentialKind
-from molecule_core.api.http.auth import ANONYMOUS, Authenticator
-from molecule_core.api.http.errors import error_mapping, problem_body, problem_headers
-from molecule_core.api.http.rate_limits import ClientAddress, RateClass, RateLimiter, RateStatus
-from molecule_core.api.http.routing import DeferredResponse, Request, Response, RouteTable
+from molecule_core.api.auth import ANONYMOUS, Authenticator
+from molecule_core.api.errors import error_mapping, problem_body, problem_headers
+from molecule_core.api.http.rate_limits import ClientAddress, RateStatus
+from molecule_core.api.http.request_target import split_absolute_form
+from molecule_core.api.http.response import Response
+from molecule_core.api.rate_limits import RateClass, RateLimiter
+from molecule_core.api.routing import DeferredResponse, Request, RouteTable
 from molecule_core.common import crash_points
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import (
@@ -76,6 +78,10 @@ class Application:
         self.unrouted_meter = unrouted_meter
         """Counts responses that were sent before the route was known."""
 
+    def client_address(self, peer: Any) -> ClientAddress:
+        """Return the address of a peer, with its rate status."""
+        return ClientAddress(peer, self.rate_limiter.anonymous_status)
+
     def authorize(
         self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], client: ClientAddress
     ) -> Request:
@@ -131,15 +137,10 @@ class Application:
             return False
 
     def _to_origin_form(self, url: bytes) -> bytes:
-        """Convert an absolute-form target, as sent to a proxy, to origin form. Its host must be one of ours."""
-        try:
-            parsed = httptools.parse_url(url)
-        except httptools.HttpParserInvalidURLError:
-            raise BadHttp from None
-        if parsed.host is None:
-            raise BadHttp
-        self._authenticator.check_host(parsed.host)
-        return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
+        """Convert an absolute-form target to origin form. Its host must be one of ours."""
+        host, target = split_absolute_form(url)
+        self._authenticator.check_host(host)
+        return target
 
     def dispatch(self, request: Request, on_response: Callable[[Response], None]) -> "asyncio.Task[None] | None":
         """Respond to an authorized request, now or later, by calling `on_response` once.
@@ -270,6 +271,10 @@ class Application:
                 **({} if request is None else _log_fields(request)),
             }
             _access.info("%s: %d", route_name, status, extra=extra)
+
+    def error_response(self, error: MoleculeError, rate_status: RateStatus | None = None) -> Response:
+        """Return the response to an error, with the caller's rate status if it is known."""
+        return error_response(error, rate_status)
 
     def _error_response(self, error: Exception, request: Request) -> Response:
         """Return the response to an error. An internal error is logged with a reference; only the reference is sent."""

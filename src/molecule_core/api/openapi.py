@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.api.http.routing import Route
+from molecule_core.api.routing import Route
 
 _PARAMETER = re.compile(r"{(\w+)}")
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}

@@ -6,7 +6,7 @@ from molecule_core.access.model import ADMIN, Caller, CredentialKind
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import role_includes
 from molecule_core.api.approvals.gate import ApprovalGate
-from molecule_core.api.http.routing import AccessPolicy, Request, Route, WorkspaceScope
+from molecule_core.api.routing import AccessPolicy, Request, Route, WorkspaceScope
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import (
     CredentialNotAccepted,

@@ -1,0 +1,101 @@
+"""Base class of the live channels: WebSockets and event streams that send a subscriber's events.
+
+Handler of a stream of the server (`api/http/response.py`); calls `api/live/hub.py`.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from molecule_core.api.http.response import Channel
+from molecule_core.api.live.hub import CLOSE_INTERNAL, CLOSE_SESSION_ENDED, CLOSE_TOO_SLOW, LiveHub
+from molecule_core.api.live.subscribers import ChannelWork, LiveSubscriber
+from molecule_core.common.errors import StoreUnavailable
+
+CLOSE_RESTARTING = 1012
+"""WebSocket close code of a server that stops (IANA: service restart)."""
+# Labels of the disconnect metric.
+_DISCONNECT_REASONS = {
+    CLOSE_SESSION_ENDED: "session ended",
+    CLOSE_TOO_SLOW: "too slow",
+    CLOSE_INTERNAL: "trouble",
+    CLOSE_RESTARTING: "restart",
+}
+_log = logging.getLogger("molecule.live")
+
+
+class LiveConnection(ABC):
+    """Live channel of one subscriber, over a channel of the server. Runs one task at a time for it."""
+
+    kind = "stream"
+    can_resubscribe = False
+    has_snapshot = True
+    _subscriber: LiveSubscriber
+    _channel: Channel
+    _first_task: "asyncio.Task[None]"
+    _current_task: "asyncio.Task[None]"
+
+    def __init__(self, live: LiveHub) -> None:
+        self._live = live
+        self.encoding: object = None
+
+    def _start_work(self, channel: Channel, first: Callable[[], ChannelWork]) -> None:
+        """Run `first`, which `replace_work` does not interrupt."""
+        self._channel = channel
+        self.encoding = (type(self), type(channel))
+        self._first_task = self._current_task = asyncio.get_running_loop().create_task(self._run_work(first, None))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; they are buffered until the client reads."""
+        self._channel.write(data)
+
+    def unread_bytes(self) -> int:
+        """Return the number of bytes that the client has not read yet."""
+        return self._channel.unread_bytes()
+
+    def delivered_bytes(self) -> int:
+        """Return the number of bytes that the client has read."""
+        return self._channel.delivered_bytes()
+
+    async def wait_drained(self) -> None:
+        """Wait until the client has read nearly everything."""
+        await self._channel.wait_drained()
+
+    def replace_work(self, work: Callable[[], ChannelWork]) -> None:
+        """Cancel the current work of this channel and run this instead."""
+        self._current_task = asyncio.get_running_loop().create_task(self._run_work(work, self._current_task))
+
+    async def _run_work(self, work: Callable[[], ChannelWork], previous: "asyncio.Task[None] | None") -> None:
+        try:
+            if previous is not None:
+                if previous is not self._first_task:
+                    previous.cancel()
+                # Both: a cancelled task may not have waited for the first one, which sends the first frame.
+                await asyncio.wait((previous, self._first_task))
+            await work()
+        except asyncio.CancelledError:
+            # Swallowed: a cancelled task keeps its stack with the page it was sending, and this connection, a local of
+            # that stack, keeps the task. The garbage collector frees such cycles late.
+            return
+        except StoreUnavailable:
+            self.disconnect(CLOSE_INTERNAL, "the store does not answer; resume")
+        except Exception:
+            _log.exception("a live channel has met a mistake of ours, and is closed to start over")
+            self.disconnect(CLOSE_INTERNAL, "the server made a mistake; resume")
+
+    def disconnect(self, code: int, reason: str) -> None:
+        """Count the reason and close the channel."""
+        self._live.disconnects[_DISCONNECT_REASONS[code]] += 1
+        self._close_protocol(code, reason)
+
+    @abstractmethod
+    def _close_protocol(self, code: int, reason: str) -> None:
+        """Close the connection in the way of its protocol."""
+
+    def on_lost(self) -> None:
+        """Remove the subscriber and cancel its work."""
+        self._live.remove_subscriber(self._subscriber)  # control: sink-leaves
+        # Both: the current task may wait for the first one, which would register the subscriber again.
+        for task in (self._first_task, self._current_task):
+            task.cancel()
