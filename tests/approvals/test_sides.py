@@ -178,7 +178,9 @@ MOVED = ("WorkspacesMoved", "approvals.seats_moved")
 
 
 @requirement("A3")
-@pytest.mark.parametrize("row", [("ApprovalExplained", "approvals.explained"), ("WorkspacesRemoved", "approvals.seats_gone"), MOVED])
+@pytest.mark.parametrize(
+    "row", [("ApprovalExplained", "approvals.explained"), ("WorkspacesRemoved", "approvals.seats_gone"), MOVED]
+)
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
     if not is_there:

@@ -18,7 +18,6 @@ from molecule_core.messages.events import (
     MessagesDelivered,
     PushAccepted,
     PushDeferred,
-    PushOutcomeUnknown,
 )
 from molecule_core.messages.model import Sender
 from tests.answers.office import Office
@@ -428,7 +427,7 @@ def named(fact: Any) -> str:
         return fact.code
     if isinstance(fact, MessageAnswered):
         return "declined" if fact.declined else "answered"
-    return {PushAccepted: "accepted", PushOutcomeUnknown: "unsure"}[type(fact)]
+    return "accepted" if isinstance(fact, PushAccepted) else "unsure"
 
 
 @requirement("D5", "D7", "D8")

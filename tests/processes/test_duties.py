@@ -128,7 +128,7 @@ async def test_a_process_whose_store_a_newer_molecule_has_brought_forward_ends_a
         newer = str(SCHEMA_VERSION + 1)
         await told(place, "UPDATE meta SET value = $1 WHERE name = 'schema'", newer)
         assert await process.ended() == 2
-        assert f"schema {newer}, this version supports up to {SCHEMA_VERSION}" in process.said.splitlines()[-1]
+        assert f"schema {newer}; this version supports up to {SCHEMA_VERSION}" in process.said.splitlines()[-1]
         assert "Traceback" not in process.said
 
 

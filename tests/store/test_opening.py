@@ -75,7 +75,9 @@ async def test_a_store_of_a_newer_molecule_is_refused_and_left_as_it_was(engine:
         await bench.run(write(TOO_NEW))
     for _ in range(2):  # also the second time: the refusal left no lock behind
         store = open_store(engine, place)
-        with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}, this version supports up to {SCHEMA_VERSION}"):
+        with pytest.raises(
+            SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}; this version supports up to {SCHEMA_VERSION}"
+        ):
             await store.open()
         await store.close()
     rows = await seen_from_outside(engine, place, "SELECT value FROM meta WHERE name = 'schema'")
