@@ -259,7 +259,7 @@ async def test_a_rule_stops_the_tools_and_an_approval_is_good_for_a_whole_wait(t
         ops = Sitting(seat)
 
         async def with_leave(tool: str, **given: Any) -> Any:
-            with pytest.raises(ToolError, match=f"tool:{tool} requires an approval"):
+            with pytest.raises(ToolError, match=f"tool:{tool} needs an approval"):
                 await ops(tool, **given)
             (item,) = (await person.get("/approvals/pending"))["approvals"]
             about = {name: item[name] for name in ("revision", "action_hash")}

@@ -1,5 +1,6 @@
 """Retention: only what is old and settled goes, numbers and cursors go on, and who watches sees no hole."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.journeys.stories import snapshot_of
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 from tests.store.bench import seen_from_outside
+from tests.waits import IN_PROCESS_SECONDS
 
 DAY_SECONDS = DAY // 1_000_000
 # Small batches, so that every round has several; a sweep changes nothing in between, and nobody watches for answers, so
@@ -52,12 +54,10 @@ class Ground(NamedTuple):
         for _ in range(2):
             done = self.retention.rounds
             await self.retention.schedule_round(0)
-            await eventually(self._tick, lambda rounds: rounds > done)  # noqa: B023
+            async with asyncio.timeout(IN_PROCESS_SECONDS):
+                while self.retention.rounds == done:
+                    await self.clock.advance(0.1)
         return {what: count - before.get(what, 0) for what, count in self.retention.deleted_rows.items()}
-
-    async def _tick(self) -> int:
-        await self.clock.advance(0.1)
-        return self.retention.rounds
 
     async def seen(self, sql: str) -> list[tuple[Any, ...]]:
         return await seen_from_outside(self.engine, self.place, sql)

@@ -100,6 +100,9 @@ def test_every_event_and_every_frame_is_in_the_page() -> None:
     for name, shape in EVENTS.items():
         assert f"  {name}: {shape.payload.__name__};" in page
         assert f'  "{name}",' in page
-    assert "export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;" in page
-    assert "EventShape" not in page
+    assert (
+        "export type ServerFrame = HelloFrame | ResumedFrame | CurrentFrame | SnapshotRequiredFrame | PingFrame;"
+        in page
+    )
+    assert "EventDefinition" not in page
     assert page == "\n".join(typescript.page())
