@@ -12,7 +12,7 @@ from molecule_core.server.composition import Server
 from tests.waits import IN_PROCESS_SECONDS
 
 T = TypeVar("T")
-_EAGER_LOOKS = 50
+_EAGER_LOOKS = 200
 """So many looks come one after the other: what is under way in this process is seen by then."""
 _BETWEEN_LOOKS_SECONDS = 0.01
 """Before each further look: looking without a pause takes the processor from the process that is waited for."""
