@@ -521,7 +521,7 @@ async def test_backup_and_restore_without_a_store_say_what_is_missing(run: Run, 
     database = ("--database", "postgresql://localhost:1/molecule")
 
     check_refused_in_one_line(await run("backup", str(tmp_path / "new.db")), "there is no store")
-    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db"), *database), "did not work")
+    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db"), *database), "the command failed")
     check_refused_in_one_line(await run("restore", str(copy), *database), "cannot be read")
 
 

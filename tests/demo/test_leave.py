@@ -120,7 +120,7 @@ def test_who_cannot_ask_does_nothing_and_says_why() -> None:
 
 
 def test_what_others_want_leave_for_is_passed_on() -> None:
-    wanted = decision(WAITS, to_decide=True, sender="child")
+    wanted = decision(WAITS, needs_decision=True, sender="child")
     assert [type(each) for each in decide(seat(), AgentMemory(), wanted).actions] == [EscalateAction]
 
 

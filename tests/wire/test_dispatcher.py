@@ -263,7 +263,7 @@ async def test_a_tool_that_holds_a_cancellation_back_is_not_answered_either() ->
 
 async def test_more_calls_than_the_limit_are_refused_and_everything_else_goes_on() -> None:
     gates = Gates()
-    talk = Talk(TellingHost(gates.act), most_calls=2)
+    talk = Talk(TellingHost(gates.act), max_calls=2)
     await talk.begin(1, "tools/call", call_of("wait_for_message"))
     await talk.begin(2, "tools/call", call_of("inbox_peek"))
     assert "under way already" in refusal(await talk.call(3, "list_peers"))
