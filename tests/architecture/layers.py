@@ -71,7 +71,7 @@ TABLE = (
     Row("agent", ("agent", "client", "tools", "wire", "common")),
     Row("demo", ("demo", "client", "tools", "wire", "common")),
     # agent: the identity of an agent and the texts of its errors are read in one place.
-    Row("langchain", ("agent.{config,client.requester}", "client", "tools", "wire", "common")),
+    Row("langchain", ("agent.{config,client.retry}", "client", "tools", "wire", "common")),
     Row("client", ("client", "tools", "wire", "common")),
     Row("tools", ("tools", "wire", "common")),
     Row("store", ("store", "wire.schemas.events", "common")),
