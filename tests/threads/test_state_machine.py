@@ -523,7 +523,12 @@ def test_the_last_of_the_digests_wakes_who_asked_though_all_are_stopped_at_once(
 def test_who_is_stopped_at_work_with_whom_it_asked_is_told_and_does_not_begin_again(stage: ThreadStage) -> None:
     def acts(it: TalkMachine) -> list[Any]:
         begun = [partial(it.begin, which, "one", False, 0) for which in (0, 1)]
-        return [*_two_agents(it, "wake", "wake"), partial(it.write, 0, 1, "send_followup"), *begun, _stops(it, "interrupt")]
+        return [
+            *_two_agents(it, "wake", "wake"),
+            partial(it.write, 0, 1, "send_followup"),
+            *begun,
+            _stops(it, "interrupt"),
+        ]
 
     root, _, agent = played(stage, acts).model.all
     assert [(letter.sort, letter.wakes) for letter in agent.waiting()] == [("FINAL_ANSWER", False)]
@@ -580,7 +585,13 @@ def _controlled(it: TalkMachine) -> list[Any]:
     turns = [(partial(it.begin, which, "one", False, 0), partial(it.end, 0, False, "completed")) for which in (1, 0, 0)]
     waits = [partial(it.wait, 2, [0], "any", 100)] * 2
     *agents, last = turns
-    return [*_two_agents(it, "digest", "queue"), *chain(*agents), *waits, *last, partial(it.write, 0, 1, "send_message")]
+    return [
+        *_two_agents(it, "digest", "queue"),
+        *chain(*agents),
+        *waits,
+        *last,
+        partial(it.write, 0, 1, "send_message"),
+    ]
 
 
 def test_the_story_of_the_controls_goes_well_with_the_product_as_it_is(stage: ThreadStage) -> None:
