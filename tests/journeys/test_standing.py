@@ -6,8 +6,10 @@ import pytest
 
 from tests.clocks import FakeClock
 from tests.engines import Engine
+from tests.journeys.livewire import journal_of
 from tests.journeys.patience import eventually, refused
 from tests.journeys.seats import beat, remove, status_of
+from tests.journeys.stories import snapshot_of
 from tests.requirements import requirement
 from tests.running import Running, running
 
@@ -29,6 +31,27 @@ async def test_registering_brings_a_seat_online(server: Running) -> None:
     await seat.api.post("/registry/register", {"id": seat.id, "agent_card": {"name": "x"}})
 
     assert await status_of(server.admin, seat)() == "online"
+
+
+class TickingClock(FakeClock):
+    """A fake clock that never shows the same time twice."""
+
+    def now(self) -> int:
+        self.at += 1
+        return super().now()
+
+
+@requirement("M2", "C81")
+async def test_registering_counts_as_no_heartbeat_after_it(engine: Engine, place: str, tmp_path: Path) -> None:
+    """The page shows a heartbeat once it sees a time later than that of the registration."""
+    async with running(engine, place, tmp_path, clock=TickingClock()) as server:
+        seat = await server.seat("Ops")
+
+        await seat.api.post("/registry/register", {"id": seat.id, "agent_card": {"name": "x"}})
+
+        (registered,) = [event for event in await journal_of(server) if event["event"] == "WORKSPACE_ONLINE"]
+        (shown,) = (await snapshot_of(server))["workspaces"]
+        assert shown["last_heard_at"] <= registered["timestamp"]
 
 
 @requirement("M2")

@@ -209,6 +209,8 @@ class OrgWriter:
         """Register an agent with its card and delivery mode. `card_locked`: the agent may not change its card.
 
         Raises InvalidField, UrlRequired, NotFound, WorkspaceRemoved."""
+        # Taken before the commit: a heartbeat later than the event of the registration would look like a further one.
+        heard_at = self._clock.now()
 
         def decide() -> CommandSteps[Workspace]:
             yield from ()
@@ -240,7 +242,8 @@ class OrgWriter:
             return self._changes.update_write_set(new, events, new)
 
         workspace = await self._store.run(self._changes.workspace_command(workspace_id, decide))
-        self._record_heartbeat(workspace_id, self._heartbeat_now(workspace_id))
+        last = self._registry.last_heartbeat(workspace_id)
+        self._record_heartbeat(workspace_id, msgspec.structs.replace(last, heard_at=max(last.heard_at, heard_at)))
         return workspace
 
     async def update_card(self, workspace_id: str, card: Any, *, card_locked: bool = False) -> None:
@@ -366,6 +369,3 @@ class OrgWriter:
         if len(text.encode()) > self._limits.card_bytes:
             raise InvalidField(reason=f"the agent card is larger than {self._limits.card_bytes} bytes; shorten it")
         return text
-
-    def _heartbeat_now(self, workspace_id: str) -> Heartbeat:
-        return msgspec.structs.replace(self._registry.last_heartbeat(workspace_id), heard_at=self._clock.now())

@@ -258,12 +258,20 @@ test("what an agent said earlier does not undo what it said later", () => {
 test("a heartbeat tells load and task, and that the agent lives; one that tells no task changes none", () => {
   const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "online", id: "a" }]);
   const beat = (timestamp: string, payload: object): EventFrame => ({ event: "WORKSPACE_HEARTBEAT", workspace_id: "a", timestamp, payload, entity: { kind: "workspace", id: "a", rev: 0 } });
-  const first = apply(start(server.snapshot()), beat("2026-03-02T10:00:00Z", { active_tasks: 2, uptime_seconds: 60, current_task: "writing" }));
+  const first = apply(start(server.snapshot()), beat("2026-03-02T10:00:01Z", { active_tasks: 2, uptime_seconds: 60, current_task: "writing", last_heard_at: "2026-03-02T10:00:00Z" }));
   expect(first.workspaces.get("a")).toMatchObject({ active_tasks: 2, uptime_seconds: 60, current_task: "writing", last_heard_at: "2026-03-02T10:00:00Z" });
   const second = apply(first, beat("2026-03-02T10:00:30Z", { active_tasks: 0, uptime_seconds: 90 }));
   expect(second.workspaces.get("a")).toMatchObject({ active_tasks: 0, current_task: "writing" });
   const third = apply(second, beat("2026-03-02T10:01:00Z", { active_tasks: 0, uptime_seconds: 120, current_task: null }));
   expect(third.workspaces.get("a")?.current_task).toBeNull();
+});
+
+test("a changed task is no sign of life of its own, since its heartbeat has one", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "online", id: "a" }]);
+  const before = start(server.snapshot());
+  const frame: EventFrame = { event: "TASK_UPDATED", workspace_id: "a", timestamp: "2026-03-02T10:00:00Z", payload: { current_task: "writing", active_tasks: 1 }, entity: { kind: "workspace", id: "a", rev: 0 } };
+  const after = apply(before, frame).workspaces.get("a");
+  expect([after?.current_task, after?.last_heard_at]).toEqual(["writing", before.workspaces.get("a")?.last_heard_at]);
 });
 
 test("nothing new gives the same state, so that nothing is drawn", () => {

@@ -223,13 +223,12 @@ function someMembers(read: (payload: Members, frame: EventFrame, known: Workspac
   };
 }
 
-/** A heartbeat of a working agent has no revision; the newer timestamp counts. */
-function heartbeat(read: (payload: Members, known: Workspace) => Partial<Workspace>): Change {
+/** Events of a working agent have no revision; the newer timestamp counts. */
+function report(read: (payload: Members, known: Workspace) => Partial<Workspace>): Change {
   return (draft, frame, payload) => {
     const known = draft.workspace(frame.workspace_id);
     if (known === undefined || (known.reported_at !== null && frame.timestamp < known.reported_at)) return;
-    const last_heard_at = later(known.last_heard_at, frame.timestamp);
-    draft.put({ ...known, ...read(payload, known), last_heard_at, reported_at: frame.timestamp });
+    draft.put({ ...known, ...read(payload, known), reported_at: frame.timestamp });
   };
 }
 
@@ -327,14 +326,16 @@ const CHANGES = new Map<string, Change>([
   ["AGENT_CARD_UPDATED", someMembers((payload) => ({ agent_card: payload["agent_card"] ?? null }))],
   [
     "TASK_UPDATED",
-    heartbeat((payload, known) => ({
+    report((payload, known) => ({
       current_task: text(payload, "current_task"),
       active_tasks: number(payload, "active_tasks") ?? known.active_tasks,
     })),
   ],
   [
     "WORKSPACE_HEARTBEAT",
-    heartbeat((payload, known) => ({
+    report((payload, known) => ({
+      // Not the time of the event, which is sent up to 0.25 s later.
+      last_heard_at: later(known.last_heard_at, text(payload, "last_heard_at")),
       active_tasks: number(payload, "active_tasks") ?? known.active_tasks,
       uptime_seconds: number(payload, "uptime_seconds") ?? known.uptime_seconds,
       current_task: "current_task" in payload ? text(payload, "current_task") : known.current_task,
